@@ -1,0 +1,41 @@
+# One folder of src/ is one library, `vivace_<name>`, made of its *.cc files, and one test program,
+# `<name>_test`, made of its *_test.cc files. A new file needs no edit here.
+
+add_library(vivace_flags INTERFACE)
+target_include_directories(vivace_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+# x86-64-v2 is the floor every tier but the kernels' own files is built for.
+target_compile_options(vivace_flags INTERFACE -march=x86-64-v2 -Wall -Wextra -Werror -Wno-psabi
+                                              -fno-omit-frame-pointer)
+target_compile_definitions(vivace_flags INTERFACE VIVACE_VERSION="${VIVACE_VERSION}"
+                                                  BOOST_ALLOW_DEPRECATED_HEADERS)
+if(VIVACE_SANITIZE STREQUAL "address")
+  target_compile_options(vivace_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)
+  target_link_options(vivace_flags INTERFACE -fsanitize=address,undefined)
+elseif(VIVACE_SANITIZE STREQUAL "thread")
+  target_compile_options(vivace_flags INTERFACE -fsanitize=thread)
+  target_link_options(vivace_flags INTERFACE -fsanitize=thread)
+endif()
+target_link_libraries(vivace_flags INTERFACE Threads::Threads fmt::fmt tl::expected)
+
+function(vivace_module name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  if(sources)
+    add_library(vivace_${name} STATIC ${sources})
+    target_link_libraries(vivace_${name} PUBLIC vivace_flags ${ARG_DEPS})
+  else()
+    add_library(vivace_${name} INTERFACE)
+    target_link_libraries(vivace_${name} INTERFACE vivace_flags ${ARG_DEPS})
+  endif()
+  if(VIVACE_TESTS AND tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE vivace_${name} GTest::gmock_main)
+    target_compile_definitions(${name}_test PRIVATE VIVACE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    add_test(NAME ${name} COMMAND ${name}_test)
+    set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 600)
+  endif()
+endfunction()

@@ -1,0 +1,53 @@
+// Every bound on outside input, named, in one place; each is tested at the limit and one past it.
+// Sizes are bytes unless the name says otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace vivace::limits {
+
+// Model files (GGUF, safetensors).
+inline constexpr uint64_t kMaxMetadataEntries = 65'536;
+inline constexpr uint64_t kMaxTensors = 65'536;
+inline constexpr uint64_t kMaxMetadataStringBytes = 16ull << 20;
+inline constexpr uint64_t kMaxMetadataArrayItems = 1ull << 24;
+inline constexpr uint64_t kMaxGgufAlignment = 1ull << 20;
+inline constexpr uint64_t kMaxNameBytes = 65'535;  // metadata keys; GGUF spec
+inline constexpr uint64_t kMaxTensorNameBytes = 256;
+inline constexpr uint32_t kMaxTensorRank = 4;
+inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
+inline constexpr uint32_t kMaxSafetensorsRank = 8;
+inline constexpr uint32_t kMaxSafetensorsDepth = 16;  // nested JSON values; the format needs 3
+inline constexpr int32_t kMaxLayers = 1'024;
+inline constexpr int32_t kMaxVocab = 1 << 20;
+
+// Chat templates.
+inline constexpr int kTemplateDepth = 200;
+inline constexpr int kTemplateCallDepth = 100;
+inline constexpr int64_t kTemplateSteps = 1'000'000;
+inline constexpr size_t kTemplateOutputBytes = 8u << 20;
+inline constexpr size_t kTemplateLiveBytes = 32u << 20;
+inline constexpr size_t kTemplateSourceBytes = 1u << 20;
+
+// HTTP.
+inline constexpr size_t kMaxHeaderBytes = 16u << 10;
+inline constexpr size_t kMaxHeaderFields = 100;
+inline constexpr size_t kMaxTargetBytes = 8u << 10;
+inline constexpr size_t kMaxBodyBytes = 16u << 20;
+inline constexpr int kJsonDepth = 64;
+inline constexpr size_t kMaxPendingStreamBytes = 1u << 20;
+
+// Request parameters.
+inline constexpr int kMaxChoices = 128;
+inline constexpr size_t kMaxPrompts = 64;
+inline constexpr size_t kMaxMessages = 4'096;
+inline constexpr size_t kMaxTools = 128;
+inline constexpr size_t kMaxStopStrings = 16;
+inline constexpr size_t kMaxStopStringBytes = 256;
+inline constexpr size_t kMaxStopTokenIds = 128;
+inline constexpr size_t kMaxLogitBias = 1'024;
+inline constexpr int kMaxTopLogprobs = 20;
+inline constexpr size_t kMaxCacheSaltBytes = 128;
+
+}  // namespace vivace::limits

@@ -1,0 +1,115 @@
+// A request as the engine takes it, and the channel its tokens come back through.
+//
+// Life: the front end makes an ActiveRequest (any thread; this allocates all a request ever needs),
+// Engine::Submit hands it over, the engine thread publishes tokens into its streams, one consumer
+// thread reads them. It is shared by both and freed by the last. On the way in and out it stands on
+// an MpscList, so news never queue up: a slow consumer finds more of them in the same streams.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "engine/mpsc_list.h"
+#include "sample/sampling_params.h"
+#include "sched/step_plan.h"
+
+namespace vivace {
+
+struct GenerationRequest {
+  std::vector<TokenId> prompt;          // not empty, each < vocab
+  SamplingParams sampling;
+  int32_t num_choices = 1;
+  int32_t priority = 0;                 // lower is sooner, then first come first served
+  std::string cache_salt;               // prefix blocks are shared only under the same salt
+};
+
+enum class FinishReason : uint8_t {
+  kNone,      // still running
+  kStop,      // EOS, a stop id, or (decided by the consumer) a stop string
+  kLength,    // max_tokens or the context's end
+  kAborted,   // by Abort
+  kError,     // non-finite logits, or the engine is going away
+};
+
+// The tokens of one choice. Single producer (engine thread), single consumer; capacity is fixed at
+// creation, so publishing never allocates, never blocks and never drops: a slow consumer finds more
+// tokens next time.
+class TokenStream {
+ public:
+  // `max_tokens` of output; `top` alternatives per token when log-probabilities are wanted (-1: no).
+  TokenStream(int32_t max_tokens, int32_t top);
+
+  // Engine thread.
+  void Push(TokenId token, const TokenLogprob* chosen, std::span<const TokenLogprob> top);
+  void Finish(FinishReason reason, TokenId stop_token);
+
+  // Consumer. Tokens published since the last call.
+  std::span<const TokenId> Read();
+  int32_t tokens_read() const { return read_; }
+  // Of the token with output index i < tokens_read(); only when log-probabilities were asked for.
+  TokenLogprob chosen(int32_t i) const;
+  std::span<const TokenLogprob> top(int32_t i) const;
+  // kNone until the producer finished AND every token was read.
+  FinishReason finish_reason() const;
+  TokenId stop_token() const { return stop_token_; }   // the id that stopped it, or -1
+
+ private:
+  std::vector<TokenId> tokens_;
+  std::vector<TokenLogprob> chosen_;
+  std::vector<TokenLogprob> top_;        // [max_tokens, top_stride_]
+  std::vector<int8_t> num_top_;
+  int32_t top_stride_ = 0;
+  int32_t pushed_ = 0;                   // producer's
+  int32_t read_ = 0;                     // consumer's
+  TokenId stop_token_ = -1;
+  std::atomic<int32_t> published_{0};
+  std::atomic<FinishReason> finish_{FinishReason::kNone};
+};
+
+// Log-probabilities of the prompt's tokens, filled while it is computed; complete once any choice
+// has published a token or finished.
+struct PromptLogprobs {
+  std::vector<TokenLogprob> chosen;      // [prompt]; entry 0 has no value
+  std::vector<TokenLogprob> top;         // [prompt, stride]
+  std::vector<int8_t> num_top;
+  int32_t stride = 0;
+};
+
+// Times of one request, steady clock; zero until it happened.
+struct RequestTimes {
+  std::atomic<int64_t> arrived_ns{0};
+  std::atomic<int64_t> scheduled_ns{0};  // first time in a plan
+  std::atomic<int64_t> first_token_ns{0};
+  std::atomic<int64_t> finished_ns{0};
+};
+
+class ActiveRequest {
+ public:
+  ActiveRequest(RequestId id, GenerationRequest request);
+
+  const RequestId id;
+  const GenerationRequest request;
+  std::vector<std::unique_ptr<TokenStream>> choices;
+  PromptLogprobs prompt_logprobs;
+  RequestTimes times;
+  std::atomic<int32_t> cached_tokens{0};  // prompt tokens found in the prefix cache at first schedule
+  std::atomic<int32_t> preemptions{0};
+
+  void* consumer = nullptr;               // the consumer's own; never touched by the engine
+
+
+  // The engine's own.
+  MpscHook<ActiveRequest> inbox_hook;     // on its way to the engine thread
+  MpscHook<ActiveRequest> ready_hook;     // has news for the consumer
+  std::vector<std::atomic<bool>> abort;   // per choice: asked for by any thread
+};
+
+using RequestPtr = std::shared_ptr<ActiveRequest>;
+
+}  // namespace vivace

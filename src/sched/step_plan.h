@@ -1,0 +1,96 @@
+// What one step computes, and what came of it: flat arrays only. The plan is the executor's input,
+// the broadcast to other ranks and the log a replay reads; the result is the scheduler's input.
+// Both are reused from step to step and never allocate once reserved.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace vivace {
+
+// Which of an item's rows need logits.
+enum class LogitRows : uint8_t {
+  kNone,   // a prompt chunk that is not the last
+  kLast,   // a decode, or the chunk that ends the prompt: one token is sampled
+  kAll,    // prompt log-probabilities are wanted; `sample` says if the last row is sampled as well
+};
+
+// One sequence's share of the step: tokens [first_token, first_token + num_tokens) of the plan at
+// positions [first_position, ...). Its block table is block_ids[first_block .. + num_blocks).
+struct PlanItem {
+  SeqSlot slot;
+  int32_t first_token = 0;
+  int32_t num_tokens = 0;
+  int32_t first_position = 0;
+  int32_t first_block = 0;
+  int32_t num_blocks = 0;
+  LogitRows logit_rows = LogitRows::kNone;
+  bool sample = false;             // draw one token after the last row
+  TokenId next_prompt_token = -1;  // kAll: the prompt token after this chunk, -1 at the prompt's end
+};
+
+struct StepPlan {
+  uint64_t step = 0;
+  std::vector<PlanItem> items;     // decodes first
+  std::vector<TokenId> tokens;
+  std::vector<BlockId> block_ids;
+  int32_t prefill_tokens = 0;
+  int32_t decode_tokens = 0;
+
+  bool empty() const { return items.empty(); }
+  void Clear() {
+    items.clear();
+    tokens.clear();
+    block_ids.clear();
+    prefill_tokens = decode_tokens = 0;
+  }
+};
+
+struct TokenLogprob {
+  TokenId token = -1;
+  float logprob = 0.0f;            // natural log, raw model distribution
+};
+
+// Log-probabilities of one position: the token that stands there and the most likely ones, best
+// first, as a range of StepResult::top_logprobs.
+struct LogprobRow {
+  TokenLogprob chosen;
+  int32_t rank = 0;                // of `chosen`, 1 = most likely
+  int32_t first_top = 0;
+  int32_t num_top = 0;
+};
+
+enum class SampleError : uint8_t { kNone, kNonFiniteLogits };
+
+struct SampledToken {
+  int32_t item = 0;                // index into StepPlan::items
+  TokenId token = -1;
+  SampleError error = SampleError::kNone;
+  int32_t logprob_row = -1;        // index into logprob_rows, or -1
+};
+
+struct StepResult {
+  uint64_t step = 0;
+  std::vector<SampledToken> sampled;          // in the order of the plan's sampling items
+  std::vector<LogprobRow> logprob_rows;       // sampled rows and prompt rows
+  std::vector<TokenLogprob> top_logprobs;
+  // Prompt rows of item i: logprob_rows[prompt_rows[i].first .. + count); the k-th belongs to the
+  // prompt token at position first_position + k + 1.
+  struct PromptRows {
+    int32_t item = 0;
+    int32_t first = 0;
+    int32_t count = 0;
+  };
+  std::vector<PromptRows> prompt_rows;
+
+  void Clear() {
+    sampled.clear();
+    logprob_rows.clear();
+    top_logprobs.clear();
+    prompt_rows.clear();
+  }
+};
+
+}  // namespace vivace

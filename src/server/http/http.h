@@ -1,0 +1,112 @@
+// HTTP/1.1 as handlers see it: no Boost here. One event-loop thread owns all sockets; everything
+// below happens on it unless said otherwise.
+//
+// A request is handed over once its body is complete and has passed the framing policy
+// (http/policy.h). The handler answers through its Exchange, at once or later, whole or as a stream;
+// an Exchange that is dropped unanswered sends 500.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace vivace::server {
+
+struct HttpRequest {
+  std::string method;    // upper case
+  std::string path;      // of the target, without query; not decoded, no "//", no dot segments
+  std::string query;     // after '?', may be empty
+  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
+  std::string body;
+  bool keep_alive = true;
+
+  // First value of a header by its lower-case name; empty if absent.
+  std::string_view header(std::string_view name) const;
+};
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+// One request's answer. Shared by the connection and whoever answers.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  virtual const HttpRequest& request() const = 0;
+
+  // The whole answer. For HEAD the body is left out, its length kept.
+  virtual void Send(int status, Headers headers, std::string body) = 0;
+
+  // A streamed answer (chunked; SSE): Begin once, Write any number, End once. Chunks written while
+  // the socket is busy are joined into one write.
+  virtual void BeginStream(int status, Headers headers) = 0;
+  virtual void Write(std::string_view bytes) = 0;
+  virtual void EndStream() = 0;
+
+  // Bytes written and not yet taken by the kernel: what a slow client owes.
+  virtual size_t pending_bytes() const = 0;
+  // Drops the connection at once (slow client, fatal error mid-stream).
+  virtual void Cut() = 0;
+
+  virtual bool closed() const = 0;
+  // Called once if the client goes away before the answer is complete. Set before answering.
+  virtual void OnClose(std::function<void()> callback) = 0;
+};
+
+using ExchangePtr = std::shared_ptr<Exchange>;
+using Handler = std::function<void(ExchangePtr)>;
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";
+  uint16_t port = 8000;               // 0: any free port
+  size_t max_body_bytes = 0;          // 0: limits::kMaxBodyBytes
+  int header_timeout_ms = 10'000;     // absolute, from the first byte
+  int body_timeout_ms = 30'000;
+  int idle_timeout_ms = 60'000;       // keep-alive
+  int write_stall_ms = 30'000;        // without any progress of a pending write
+  int max_connections = 0;            // 0: from the file-descriptor limit
+};
+
+class HttpServer {
+ public:
+  // Called when the headers of a request are in, before its body is read: an error answer refuses
+  // the request from the header alone (admission, unknown route, method).
+  struct Refusal {
+    int status = 0;                   // 0: go on
+    Headers headers;
+    std::string body;
+  };
+  using HeaderCheck = std::function<Refusal(const HttpRequest& without_body)>;
+
+  // Binds and listens; a port in use is an error that says so and what to do.
+  static Result<std::unique_ptr<HttpServer>> Listen(const HttpOptions& options, HeaderCheck check,
+                                                    Handler handler);
+  virtual ~HttpServer() = default;
+
+  virtual uint16_t port() const = 0;
+
+  // Runs the event loop on the calling thread until Stop.
+  virtual void Run() = 0;
+
+  // Any thread: runs `work` on the loop.
+  virtual void Post(std::function<void()> work) = 0;
+  // Any thread, wait-free, coalescing: runs the OnWake callback on the loop soon. For the engine.
+  virtual void Wake() = 0;
+  virtual void OnWake(std::function<void()> callback) = 0;
+  // Loop thread: runs `work` once after `ms`.
+  virtual void After(int ms, std::function<void()> work) = 0;
+
+  // Loop thread: stop accepting, close idle connections, answer with "Connection: close" from now on.
+  virtual void BeginDrain() = 0;
+  virtual int open_connections() const = 0;
+  virtual int active_exchanges() const = 0;
+  // Any thread: closes everything; Run returns.
+  virtual void Stop() = 0;
+};
+
+}  // namespace vivace::server
