@@ -57,7 +57,9 @@ class TokenStream {
   std::span<const TokenLogprob> top(int32_t i) const;
   // kNone until the producer finished AND every token was read.
   FinishReason finish_reason() const;
-  TokenId stop_token() const { return stop_token_; }   // the id that stopped it, or -1
+  // The EOS or stop id that ended it, or -1. It was published as the last token, and counts as one;
+  // its text is not part of the answer.
+  TokenId stop_token() const { return stop_token_; }
 
  private:
   std::vector<TokenId> tokens_;
@@ -108,6 +110,9 @@ class ActiveRequest {
   MpscHook<ActiveRequest> inbox_hook;     // on its way to the engine thread
   MpscHook<ActiveRequest> ready_hook;     // has news for the consumer
   std::vector<std::atomic<bool>> abort;   // per choice: asked for by any thread
+  int32_t open_choices = 0;               // engine thread: not finished yet
+  std::vector<uint64_t> keys;             // engine thread: the scheduler's name per choice; empty
+                                          // until it was added
 };
 
 using RequestPtr = std::shared_ptr<ActiveRequest>;

@@ -1,0 +1,143 @@
+#include "cli/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <numeric>
+
+namespace vivace::cli {
+namespace {
+
+// "--max_num_seqs=8" -> "--max-num-seqs=8"; values stay as they are.
+std::string WithDashes(std::string word) {
+  if (!word.starts_with("--")) return word;
+  const auto end = word.begin() + static_cast<ptrdiff_t>(std::min(word.find('='), word.size()));
+  std::replace(word.begin(), end, '_', '-');
+  return word;
+}
+
+std::string Names(const Flag& flag) {
+  std::string names = "--" + flag.name;
+  for (const std::string& alias : flag.aliases) names += ",--" + alias;
+  return names;
+}
+
+std::vector<std::string> AllNames(const Command& command) {
+  std::vector<std::string> names = {"--help"};
+  for (const Flag& flag : command.flags) {
+    names.push_back("--" + flag.name);
+    if (flag.value.empty()) names.push_back("--no-" + flag.name);
+    for (const std::string& alias : flag.aliases) names.push_back("--" + alias);
+  }
+  return names;
+}
+
+tl::unexpected<Error> Usage(const Command& command, std::string reason, std::string field,
+                            std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(reason), std::move(field),
+              "{} (`vivace {} --help` lists the flags)", message, command.name);
+}
+
+void PrintHelp(const Command& command) {
+  fmt::print("usage: vivace {}{}{} [FLAGS]\n\n{}\n\n", command.name,
+             command.positional.empty() ? "" : " ", command.positional, command.summary);
+  for (const Flag& flag : command.flags) {
+    const std::string left = flag.value.empty() ? fmt::format("--[no-]{}", flag.name)
+                                                : fmt::format("--{} {}", flag.name, flag.value);
+    const std::string tail =
+        flag.default_text.empty() ? "" : fmt::format(" (default: {})", flag.default_text);
+    fmt::print("  {:<34} {}{}\n", left, flag.help, tail);
+  }
+  if (!command.details.empty()) fmt::print("\n{}\n", command.details);
+}
+
+// What CLI11 read of one flag.
+struct Slot {
+  std::vector<std::string> values;
+  bool on = false;
+  CLI::Option* option = nullptr;
+  CLI::Option* off = nullptr;
+};
+
+Status Store(const Command& command, const Flag& flag, const Slot& slot) {
+  if (flag.value.empty()) {
+    if (slot.option->count() > 0 && slot.off->count() > 0) {
+      return Usage(command, "flag_conflict", flag.name,
+                   fmt::format("--{0} and --no-{0} contradict each other", flag.name));
+    }
+    if (slot.option->count() > 0) return flag.store("true");
+    if (slot.off->count() > 0) return flag.store("false");
+    return {};
+  }
+  for (const std::string& value : slot.values) VIVACE_RETURN_IF_ERROR(flag.store(value));
+  return {};
+}
+
+}  // namespace
+
+std::string Nearest(std::string_view word, std::span<const std::string> names) {
+  std::string best;
+  size_t best_distance = word.size() / 3 + 2;
+  for (const std::string& name : names) {
+    std::vector<size_t> row(name.size() + 1);
+    std::iota(row.begin(), row.end(), size_t{0});
+    for (size_t i = 0; i < word.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i + 1;
+      for (size_t j = 0; j < name.size(); ++j) {
+        const size_t substituted = diagonal + (word[i] != name[j]);
+        diagonal = row[j + 1];
+        row[j + 1] = std::min({substituted, row[j] + 1, diagonal + 1});
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = name;
+    }
+  }
+  return best;
+}
+
+Result<Parsed> ParseFlags(const Command& command, std::span<const std::string> args) {
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  Parsed parsed;
+  bool help = false;
+  app.add_flag("--help,-h", help);
+  app.add_option("positionals", parsed.positionals);
+  std::vector<Slot> slots(command.flags.size());
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Flag& flag = command.flags[i];
+    if (flag.value.empty()) {
+      slots[i].option = app.add_flag(Names(flag));
+      slots[i].off = app.add_flag("--no-" + flag.name);
+    } else {
+      slots[i].option = app.add_option(Names(flag), slots[i].values)->allow_extra_args(false);
+    }
+  }
+  std::vector<std::string> words(args.rbegin(), args.rend());  // CLI11 takes them reversed
+  std::transform(words.begin(), words.end(), words.begin(), WithDashes);
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return Usage(command, "bad_flag", "", error.what());
+  }
+  if (help) {
+    PrintHelp(command);
+    parsed.help = true;
+    return parsed;
+  }
+  for (const std::string& extra : app.remaining()) {
+    const std::string word = extra.substr(0, extra.find('='));
+    const std::string nearest = Nearest(word, AllNames(command));
+    return Usage(command, "unknown_flag", word,
+                 nearest.empty() ? fmt::format("unknown flag {}", word)
+                                 : fmt::format("unknown flag {}; did you mean {}?", word, nearest));
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    VIVACE_RETURN_IF_ERROR(Store(command, command.flags[i], slots[i]));
+  }
+  return parsed;
+}
+
+}  // namespace vivace::cli

@@ -1,0 +1,43 @@
+// Command-line flags as a table: one row per flag parses, documents and stores. CLI11 splits the
+// words; everything a person sees (help, errors, the nearest name for a typo) is made from the table.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace vivace::cli {
+
+struct Flag {
+  std::string name;           // "max-model-len"; dashes or underscores on the command line
+  std::string value;          // what it takes, for help: "N", "BYTES"; empty: a switch --x / --no-x
+  std::string default_text;   // for help
+  std::string help;
+  std::function<Status(const std::string&)> store;  // a switch gets "true" or "false"
+  std::vector<std::string> aliases = {};
+};
+
+struct Command {
+  std::string name;           // "serve"
+  std::string positional;     // "MODEL.gguf"; empty: none
+  std::string summary;        // one line
+  std::string details;        // paragraphs and examples under the flags
+  std::vector<Flag> flags;
+};
+
+// What the words said besides flags. help: --help was among them and has been printed.
+struct Parsed {
+  std::vector<std::string> positionals;
+  bool help = false;
+};
+
+Result<Parsed> ParseFlags(const Command& command, std::span<const std::string> args);
+
+// The closest of `names` by edit distance, if it is close at all; empty otherwise.
+std::string Nearest(std::string_view word, std::span<const std::string> names);
+
+}  // namespace vivace::cli

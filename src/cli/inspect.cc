@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include "base/units.h"
+#include "cli/check_file.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "model/describe.h"
+
+namespace vivace::cli {
+namespace {
+
+struct Options {
+  bool check = false;
+  bool tensors = true;
+  bool metadata = true;
+};
+
+Command MakeCommand(Options* options) {
+  const auto switch_to = [](bool* to) {
+    return [to](const std::string& value) -> Status {
+      *to = value == "true";
+      return {};
+    };
+  };
+  return {.name = "inspect",
+          .positional = "FILE",
+          .summary = "Shows what a model file holds and whether Vivace can serve it.",
+          .details = "--check takes a GGUF, safetensors or tokenizer.json file or a .jinja chat "
+                     "template, does all the checks\nthat loading it would, and exits 0, or 1 with "
+                     "one line on stderr.",
+          .flags = {{"check", "", "off", "only check, print nothing but the fault",
+                     switch_to(&options->check)},
+                    {"tensors", "", "on", "list every tensor", switch_to(&options->tensors)},
+                    {"metadata", "", "on", "list the metadata", switch_to(&options->metadata)}}};
+}
+
+std::string Shape(const std::vector<uint64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+void PrintFacts(const std::vector<model::MetadataFact>& facts) {
+  for (const model::MetadataFact& fact : facts) {
+    fmt::print("  {:<44} {}\n", fact.key, fact.value);
+  }
+}
+
+void Print(const model::Description& description, const Options& options) {
+  fmt::print("{}\n{}, {}, {} parameters\n", description.path, description.format,
+             FormatBytes(description.file_bytes), description.parameters);
+  if (!description.summary.empty()) {
+    fmt::print("\nmodel\n");
+    PrintFacts(description.summary);
+  }
+  fmt::print("\nweights\n");
+  for (const model::TypeTotal& total : description.types) {
+    fmt::print("  {:<8} {:>6} tensors {:>12}{}\n", total.type, total.tensors,
+               FormatBytes(total.bytes), total.supported ? "" : "   not supported");
+  }
+  if (options.metadata && !description.metadata.empty()) {
+    fmt::print("\nmetadata\n");
+    PrintFacts(description.metadata);
+  }
+  if (options.tensors) {
+    fmt::print("\ntensors\n");
+    for (const model::TensorFact& tensor : description.tensors) {
+      fmt::print("  {:<44} {:<8} {:<20} {}\n", tensor.name, tensor.type, Shape(tensor.shape),
+                 FormatBytes(tensor.bytes));
+    }
+  }
+  if (description.problem) {
+    fmt::print("\nVivace cannot serve it: {}\n", description.problem->message);
+  } else if (!description.summary.empty()) {
+    fmt::print("\nVivace can serve it: vivace serve {}\n", description.path);
+  }
+}
+
+}  // namespace
+
+int Inspect(std::span<const std::string> args) {
+  Options options;
+  const auto parsed = ParseFlags(MakeCommand(&options), args);
+  if (!parsed) return Refuse(parsed.error());
+  if (parsed->help) return 0;
+  if (parsed->positionals.size() != 1) {
+    fmt::print(stderr, "vivace: give one file (`vivace inspect --help`)\n");
+    return kExitUsage;
+  }
+  const std::string& path = parsed->positionals[0];
+  if (options.check) {
+    const Status checked = CheckFile(path);
+    return checked ? 0 : Refuse(checked.error());
+  }
+  const auto description = model::Describe(path);
+  if (!description) return Refuse(description.error());
+  Print(*description, options);
+  return 0;
+}
+
+}  // namespace vivace::cli

@@ -1,0 +1,70 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/flags.h"
+
+namespace {
+
+using namespace vivace::cli;
+
+struct Verb {
+  const char* name;
+  int (*run)(std::span<const std::string>);
+  const char* summary;
+};
+
+constexpr Verb kVerbs[] = {
+    {"serve", Serve, "serve a model over the OpenAI API"},
+    {"chat", Chat, "talk to a model file or a server in the terminal"},
+    {"tokenize", Tokenize, "text on stdin to token ids on stdout, or back"},
+    {"inspect", Inspect, "what a model file holds; --check: would it load"},
+};
+
+void PrintHelp(FILE* out) {
+  fmt::print(out, "Vivace {}: a fast, exact LLM server.\n\nusage: vivace COMMAND [ARGUMENTS]\n\n",
+             VIVACE_VERSION);
+  for (const Verb& verb : kVerbs) fmt::print(out, "  {:<10} {}\n", verb.name, verb.summary);
+  fmt::print(out,
+             "\nTry:\n"
+             "  vivace serve model.gguf              then open any OpenAI client on "
+             "http://127.0.0.1:8000/v1\n"
+             "  vivace chat model.gguf               without a server\n"
+             "  vivace COMMAND --help                every flag of a command\n");
+}
+
+int Unknown(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
+  const std::string nearest = Nearest(word, names);
+  fmt::print(stderr, "vivace: unknown command '{}'{} (`vivace --help` lists them)\n", word,
+             nearest.empty() ? "" : "; did you mean '" + nearest + "'?");
+  return kExitUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  if (args.empty()) {
+    PrintHelp(stderr);
+    return kExitUsage;
+  }
+  if (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    PrintHelp(stdout);
+    return 0;
+  }
+  if (args[0] == "--version" || args[0] == "version") {
+    fmt::print("vivace {}\n", VIVACE_VERSION);
+    return 0;
+  }
+  for (const Verb& verb : kVerbs) {
+    if (args[0] == verb.name) return verb.run(std::span(args).subspan(1));
+  }
+  return Unknown(args[0]);
+}

@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <iostream>
+#include <iterator>
+
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "text/load_tokenizer.h"
+
+namespace vivace::cli {
+namespace {
+
+struct Options {
+  std::string tokenizer;
+  bool add_special_tokens = true;
+  bool decode = false;
+};
+
+Command MakeCommand(Options* options) {
+  const auto switch_to = [](bool* to) {
+    return [to](const std::string& value) -> Status {
+      *to = value == "true";
+      return {};
+    };
+  };
+  return {
+      .name = "tokenize",
+      .positional = "",
+      .summary = "Reads text on stdin, byte for byte, and writes its token ids as one JSON array; "
+                 "with --decode the other way.",
+      .details = "Examples:\n"
+                 "  printf 'Hello world' | vivace tokenize --tokenizer model.gguf\n"
+                 "  echo '[19556, 905]' | vivace tokenize --tokenizer model.gguf --decode\n\n"
+                 "Control tokens such as <|im_start|> are read as such in the text.",
+      .flags = {{"tokenizer", "PATH", "", "a GGUF file, a tokenizer.json, or a folder with one",
+                 [options](const std::string& value) -> Status {
+                   options->tokenizer = value;
+                   return {};
+                 }},
+                {"add-special-tokens", "", "on", "add BOS and EOS if the tokenizer asks for them",
+                 switch_to(&options->add_special_tokens)},
+                {"decode", "", "off", "ids on stdin to text on stdout",
+                 switch_to(&options->decode)}}};
+}
+
+std::string ReadStdin() {
+  std::ios::sync_with_stdio(false);
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
+
+Result<std::vector<TokenId>> ParseIds(const std::string& text, const Tokenizer& tokenizer) {
+  boost::system::error_code error;
+  boost::json::value value = boost::json::parse(text, error);
+  if (error || !value.is_array()) {
+    return Fail(ErrorCode::kInvalidArgument, "bad_ids", "",
+                "stdin is not a JSON array of token ids");
+  }
+  std::vector<TokenId> ids;
+  for (const boost::json::value& item : value.get_array()) {
+    const int64_t* id = item.if_int64();
+    if (id == nullptr || *id < 0 || *id >= static_cast<int64_t>(tokenizer.vocab_size())) {
+      return Fail(ErrorCode::kInvalidArgument, "token_id_range", "",
+                  "{} is not a token id; the vocabulary has ids 0 to {}",
+                  boost::json::serialize(item), tokenizer.vocab_size() - 1);
+    }
+    ids.push_back(static_cast<TokenId>(*id));
+  }
+  return ids;
+}
+
+}  // namespace
+
+int Tokenize(std::span<const std::string> args) {
+  Options options;
+  const auto parsed = ParseFlags(MakeCommand(&options), args);
+  if (!parsed) return Refuse(parsed.error());
+  if (parsed->help) return 0;
+  if (options.tokenizer.empty() || !parsed->positionals.empty()) {
+    fmt::print(stderr, "vivace: give --tokenizer PATH and the text on stdin "
+                       "(`vivace tokenize --help`)\n");
+    return kExitUsage;
+  }
+  const auto tokenizer = LoadTokenizer(options.tokenizer);
+  if (!tokenizer) return Refuse(tokenizer.error());
+  const std::string input = ReadStdin();
+  if (options.decode) {
+    const auto ids = ParseIds(input, **tokenizer);
+    if (!ids) return Refuse(ids.error());
+    const std::string bytes = (*tokenizer)->DecodeBytes(*ids, /*skip_special=*/false);
+    std::cout.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return std::cout.flush() ? 0 : kExitRefused;
+  }
+  const auto ids = (*tokenizer)->Encode(
+      input, {.add_special_tokens = options.add_special_tokens, .parse_special = true});
+  fmt::print("[{}]\n", fmt::join(ids, ", "));
+  return 0;
+}
+
+}  // namespace vivace::cli

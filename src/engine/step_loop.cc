@@ -1,0 +1,400 @@
+#include "engine/step_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+namespace vivace {
+namespace {
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+SchedulerConfig MakeSchedulerConfig(const EngineConfig& config, const ExecutorLimits& limits) {
+  return {.max_num_seqs = limits.max_sequences,
+          .max_num_batched_tokens = limits.max_batched_tokens,
+          .max_model_len = limits.max_model_len,
+          .kv = {.num_blocks = limits.num_blocks,
+                 .block_size = limits.block_size,
+                 .enable_prefix_caching = config.enable_prefix_caching}};
+}
+
+uint64_t RandomSeed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+// Spreads consecutive request ids over the seed space (SplitMix64's finaliser).
+uint64_t Mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+EngineConfig WithSeed(EngineConfig config) {
+  if (config.seed == 0) config.seed = RandomSeed();
+  return config;
+}
+
+FinishReason ReasonOf(SeqFinish finish) {
+  switch (finish) {
+    case SeqFinish::kNone: return FinishReason::kNone;
+    case SeqFinish::kStop: return FinishReason::kStop;
+    case SeqFinish::kLength: return FinishReason::kLength;
+    case SeqFinish::kError: return FinishReason::kError;
+  }
+  return FinishReason::kError;
+}
+
+}  // namespace
+
+StepLoop::StepLoop(const EngineConfig& config, std::unique_ptr<Executor> executor,
+                   std::vector<TokenId> eos_ids)
+    : config_(WithSeed(config)),
+      executor_(std::move(executor)),
+      limits_(executor_->limits()),
+      eos_ids_(std::move(eos_ids)),
+      scheduler_config_(MakeSchedulerConfig(config_, limits_)),
+      scheduler_(scheduler_config_) {
+  scheduler_.Reserve(&plan_, &changes_, &effects_);
+  PublishStats(0);
+  thread_ = std::thread([this] { Run(); });
+}
+
+StepLoop::~StepLoop() { Stop(); }
+
+// ---- any thread ----------------------------------------------------------------------------------
+
+Status StepLoop::Admit(GenerationRequest* request) {
+  const auto prompt = static_cast<int64_t>(request->prompt.size());
+  SamplingParams& sampling = request->sampling;
+  VIVACE_RETURN_IF_ERROR(Validate(sampling, limits_.vocab));
+  if (prompt == 0) {
+    return Fail(ErrorCode::kInvalidArgument, "empty_prompt", "prompt",
+                "the prompt is empty; give at least one token");
+  }
+  for (const TokenId token : request->prompt) {
+    if (token < 0 || token >= limits_.vocab) {
+      return Fail(ErrorCode::kInvalidArgument, "token_id_range", "prompt",
+                  "the prompt holds token id {}; the vocabulary has ids 0 to {}", token,
+                  limits_.vocab - 1);
+    }
+  }
+  // The last output token is never fed, so it needs no place in the cache.
+  const int64_t cache = int64_t{limits_.num_blocks} * limits_.block_size + 1;
+  const int64_t longest = std::min<int64_t>(limits_.max_model_len, cache);
+  const int64_t room = longest - prompt;
+  if (room < std::min(sampling.max_tokens, 1)) {
+    return Fail(ErrorCode::kInvalidArgument, "context_length_exceeded", "prompt",
+                "the prompt is {} tokens long and {} can be held, output included; shorten it{}",
+                prompt, longest,
+                longest < limits_.max_model_len ? " or start with a larger KV cache" : "");
+  }
+  sampling.max_tokens = static_cast<int32_t>(std::min<int64_t>(sampling.max_tokens, room));
+  sampling.min_tokens = std::min(sampling.min_tokens, sampling.max_tokens);
+  if (!scheduler_.CanEverFit(scheduler_config_, prompt, sampling.max_tokens)) {
+    return Fail(ErrorCode::kInvalidArgument, "context_length_exceeded", "prompt",
+                "{} prompt and {} output tokens need more than the KV cache's {} tokens", prompt,
+                sampling.max_tokens, cache - 1);
+  }
+  return {};
+}
+
+Result<RequestPtr> StepLoop::Submit(GenerationRequest request, void* consumer) {
+  VIVACE_RETURN_IF_ERROR(Admit(&request));
+  const RequestId id(next_id_.fetch_add(1, std::memory_order_relaxed));
+  if (!request.sampling.seeded) request.sampling.seed = Mix(config_.seed ^ Mix(id.value));
+  const auto tokens = static_cast<int64_t>(request.prompt.size());
+  auto active = std::make_shared<ActiveRequest>(id, std::move(request));
+  active->consumer = consumer;
+  active->times.arrived_ns.store(NowNs(), std::memory_order_relaxed);
+
+  const std::lock_guard lock(submit_mutex_);
+  if (state_.load(std::memory_order_acquire) != State::kRunning) {
+    return Fail(ErrorCode::kUnavailable, "shutting_down", "", "the server is shutting down");
+  }
+  if (queued_requests_.load(std::memory_order_relaxed) >= config_.max_queued_requests ||
+      queued_tokens_.load(std::memory_order_relaxed) + tokens > config_.max_queued_tokens) {
+    return Fail(ErrorCode::kResourceExhausted, "server_is_overloaded", "",
+                "too many requests are waiting; try again later");
+  }
+  queued_requests_.fetch_add(1, std::memory_order_relaxed);
+  queued_tokens_.fetch_add(tokens, std::memory_order_relaxed);
+  inbox_.Push(active);
+  WakeEngine();
+  return active;
+}
+
+void StepLoop::Abort(const RequestPtr& request, int32_t choice) {
+  for (size_t i = 0; i < request->abort.size(); ++i) {
+    if (choice < 0 || static_cast<size_t>(choice) == i) {
+      request->abort[i].store(true, std::memory_order_relaxed);
+    }
+  }
+  // Without the lock a push could slip in behind the engine thread's last look.
+  const std::lock_guard lock(submit_mutex_);
+  if (state_.load(std::memory_order_acquire) == State::kStopped) return;
+  inbox_.Push(request);
+  WakeEngine();
+}
+
+void StepLoop::TakeReady(std::vector<RequestPtr>* out) {
+  ready_.TakeAll([out](RequestPtr request) { out->push_back(std::move(request)); });
+}
+
+void StepLoop::ResetPrefixCache() {
+  reset_prefix_cache_.store(true, std::memory_order_release);
+  WakeEngine();
+}
+
+void StepLoop::BeginDrain() {
+  const std::lock_guard lock(submit_mutex_);
+  State running = State::kRunning;
+  state_.compare_exchange_strong(running, State::kDraining, std::memory_order_acq_rel);
+}
+
+void StepLoop::Stop() {
+  {
+    const std::lock_guard lock(submit_mutex_);
+    state_.store(State::kStopped, std::memory_order_release);
+  }
+  WakeEngine();
+  if (thread_.joinable()) thread_.join();
+}
+
+void StepLoop::WakeEngine() {
+  wake_.fetch_add(1, std::memory_order_release);
+  wake_.notify_one();
+}
+
+// ---- engine thread -------------------------------------------------------------------------------
+
+void StepLoop::Run() {
+  while (true) {
+    const uint32_t seen = wake_.load(std::memory_order_acquire);
+    if (state_.load(std::memory_order_acquire) == State::kStopped) break;
+    if (reset_prefix_cache_.exchange(false, std::memory_order_acq_rel)) {
+      scheduler_.ResetPrefixCache();
+    }
+    TakeInbox();
+    if (!Step()) Park(seen);
+  }
+  EndAll();
+}
+
+void StepLoop::Park(uint32_t seen) {
+  NotifyConsumer();
+  PublishStats(0);
+  wake_.wait(seen, std::memory_order_acquire);
+}
+
+void StepLoop::TakeInbox() {
+  inbox_.TakeAll([this](RequestPtr request) {
+    if (request->keys.empty()) AddSequences(request);
+    TakeAborts(request.get());
+  });
+}
+
+void StepLoop::AddSequences(const RequestPtr& request) {
+  const GenerationRequest& wanted = request->request;
+  const SamplingParams& sampling = wanted.sampling;
+  std::vector<TokenId> stop_ids = sampling.stop_token_ids;
+  if (!sampling.ignore_eos) stop_ids.insert(stop_ids.end(), eos_ids_.begin(), eos_ids_.end());
+  request->open_choices = wanted.num_choices;
+  request->keys.resize(static_cast<size_t>(wanted.num_choices));
+  for (int32_t choice = 0; choice < wanted.num_choices; ++choice) {
+    const SeqKey key = NewKey(request, choice);
+    request->keys[static_cast<size_t>(choice)] = key;
+    scheduler_.Add({.key = key,
+                    .group = request->id.value,
+                    .choice = choice,
+                    .priority = wanted.priority,
+                    .prompt = wanted.prompt,
+                    .max_tokens = sampling.max_tokens,
+                    .min_tokens = sampling.min_tokens,
+                    .stop_ids = stop_ids,
+                    .cache_salt = wanted.cache_salt,
+                    .adapter = {},
+                    .prompt_logprobs = choice == 0 && sampling.prompt_logprobs >= 0});
+  }
+}
+
+void StepLoop::TakeAborts(ActiveRequest* request) {
+  for (size_t i = 0; i < request->abort.size(); ++i) {
+    if (!request->abort[i].load(std::memory_order_relaxed)) continue;
+    const SeqKey key = request->keys[i];
+    if (Find(key) == nullptr) continue;
+    scheduler_.Abort(key);
+    FinishChoice(key, FinishReason::kAborted, -1);
+  }
+}
+
+// One step; false if there was nothing to do.
+bool StepLoop::Step() {
+  scheduler_.Plan(&plan_, &changes_);
+  ApplyChanges();
+  if (plan_.empty()) return false;
+  const int64_t started_ns = NowNs();
+  executor_->Launch(plan_);
+  // The last step's text is made by the consumer while this one computes.
+  NotifyConsumer();
+  PublishStats(started_ns);
+  executor_->Await(&result_);
+  scheduler_.Commit(plan_, result_, &effects_);
+  totals_.step += 1;
+  totals_.prompt_tokens += plan_.prefill_tokens;
+  Deliver(effects_, result_);
+  return true;
+}
+
+void StepLoop::ApplyChanges() {
+  for (const SeqSlot slot : changes_.released) executor_->ReleaseSlot(slot);
+  for (const SeqKey key : changes_.preempted) {
+    if (Live* live = Find(key)) live->request->preemptions.fetch_add(1, std::memory_order_relaxed);
+  }
+  for (const PlanChanges::Bound& bound : changes_.bound) {
+    Live* live = Find(bound.key);
+    ActiveRequest* request = live->request.get();
+    executor_->BindSlot(bound.slot, request->request.sampling, bound.choice, bound.tokens,
+                        bound.prompt_len);
+    if (!bound.first_time) continue;
+    totals_.prompt_tokens += bound.cached_tokens;
+    if (bound.choice == 0) {
+      request->cached_tokens.store(bound.cached_tokens, std::memory_order_relaxed);
+    }
+    LeaveQueue(request);
+  }
+}
+
+void StepLoop::Deliver(const Effects& effects, const StepResult& result) {
+  for (const Effects::PromptRows& rows : effects.prompt_rows) DeliverPromptRows(rows, result);
+  for (const Effects::Output& output : effects.outputs) DeliverToken(output, result);
+}
+
+void StepLoop::DeliverPromptRows(const Effects::PromptRows& rows, const StepResult& result) {
+  Live* live = Find(rows.key);
+  if (live == nullptr) return;
+  PromptLogprobs& out = live->request->prompt_logprobs;
+  for (int32_t i = 0; i < rows.count; ++i) {
+    const LogprobRow& row = result.logprob_rows[static_cast<size_t>(rows.first_row + i)];
+    const auto at = static_cast<size_t>(rows.first_position + i);
+    const int32_t count = std::min(row.num_top, out.stride);
+    out.chosen[at] = row.chosen;
+    out.num_top[at] = static_cast<int8_t>(count);
+    std::copy_n(result.top_logprobs.begin() + row.first_top, count,
+                out.top.begin() + static_cast<ptrdiff_t>(at) * out.stride);
+  }
+}
+
+void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& result) {
+  Live* live = Find(output.key);
+  if (live == nullptr) return;
+  const RequestPtr request = live->request;
+  TokenStream& stream = *request->choices[static_cast<size_t>(live->choice)];
+  if (output.token >= 0) {
+    if (output.logprob_row >= 0) {
+      const LogprobRow& row = result.logprob_rows[static_cast<size_t>(output.logprob_row)];
+      stream.Push(output.token, &row.chosen,
+                  std::span(result.top_logprobs)
+                      .subspan(static_cast<size_t>(row.first_top), static_cast<size_t>(row.num_top)));
+    } else {
+      stream.Push(output.token, nullptr, {});
+    }
+    totals_.generation_tokens += 1;
+    int64_t unset = 0;
+    if (request->times.first_token_ns.load(std::memory_order_relaxed) == unset) {
+      request->times.first_token_ns.store(NowNs(), std::memory_order_relaxed);
+    }
+  }
+  if (output.finish != SeqFinish::kNone) {
+    FinishChoice(output.key, ReasonOf(output.finish), output.stop_token);
+  } else {
+    Tell(request);
+  }
+}
+
+void StepLoop::FinishChoice(SeqKey key, FinishReason reason, TokenId stop_token) {
+  Live* live = Find(key);
+  if (live == nullptr) return;
+  const RequestPtr request = std::move(live->request);
+  request->choices[static_cast<size_t>(live->choice)]->Finish(reason, stop_token);
+  live->generation += 1;
+  free_live_.push_back(static_cast<uint32_t>(key & 0xffffffff));
+  if (--request->open_choices == 0) {
+    LeaveQueue(request.get());
+    request->times.finished_ns.store(NowNs(), std::memory_order_relaxed);
+  }
+  Tell(request);
+}
+
+void StepLoop::EndAll() {
+  TakeInbox();
+  for (size_t i = 0; i < live_.size(); ++i) {
+    if (live_[i].request == nullptr) continue;
+    const SeqKey key = (uint64_t{live_[i].generation} << 32) | i;
+    scheduler_.Abort(key);
+    FinishChoice(key, FinishReason::kError, -1);
+  }
+  scheduler_.Plan(&plan_, &changes_);  // hands back the slots of what was aborted
+  ApplyChanges();
+  NotifyConsumer();
+  PublishStats(0);
+}
+
+void StepLoop::Tell(const RequestPtr& request) {
+  if (ready_.Push(request)) consumer_stale_ = true;
+}
+
+void StepLoop::NotifyConsumer() {
+  if (!consumer_stale_) return;
+  consumer_stale_ = false;
+  if (notify_) notify_();
+}
+
+StepLoop::Live* StepLoop::Find(SeqKey key) {
+  Live& live = live_[key & 0xffffffff];
+  const bool current = live.generation == key >> 32 && live.request != nullptr;
+  return current ? &live : nullptr;
+}
+
+SeqKey StepLoop::NewKey(const RequestPtr& request, int32_t choice) {
+  if (free_live_.empty()) {
+    free_live_.push_back(static_cast<uint32_t>(live_.size()));
+    live_.emplace_back();
+    free_live_.reserve(live_.capacity());  // so that ending a sequence never allocates
+  }
+  const uint32_t index = free_live_.back();
+  free_live_.pop_back();
+  Live& live = live_[index];
+  live.request = request;
+  live.choice = choice;
+  return (uint64_t{live.generation} << 32) | index;
+}
+
+void StepLoop::LeaveQueue(ActiveRequest* request) {
+  if (request->times.scheduled_ns.load(std::memory_order_relaxed) != 0) return;
+  request->times.scheduled_ns.store(NowNs(), std::memory_order_relaxed);
+  queued_requests_.fetch_sub(1, std::memory_order_relaxed);
+  queued_tokens_.fetch_sub(static_cast<int64_t>(request->request.prompt.size()),
+                           std::memory_order_relaxed);
+}
+
+void StepLoop::PublishStats(int64_t step_started_ns) {
+  const SchedulerStats now = scheduler_.stats();
+  totals_.running = now.running;
+  totals_.waiting = now.waiting;
+  totals_.blocks_total = now.blocks_total;
+  totals_.blocks_used = now.blocks_used;
+  totals_.blocks_cached = now.blocks_cached;
+  totals_.prefix_queries = now.prefix_queries;
+  totals_.prefix_hits = now.prefix_hits;
+  totals_.preemptions = now.preemptions;
+  totals_.step_started_ns = step_started_ns;
+  board_.Write(totals_);
+}
+
+}  // namespace vivace

@@ -1,0 +1,341 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <semaphore>
+#include <thread>
+
+#include "engine/engine.h"
+#include "engine/testing/fake_executor.h"
+
+namespace vivace {
+namespace {
+
+using testing::FakeExecutor;
+
+constexpr ExecutorLimits kLimits = {.vocab = 1000,
+                                    .max_sequences = 8,
+                                    .max_batched_tokens = 32,
+                                    .max_model_len = 200,
+                                    .block_size = 16,
+                                    .num_blocks = 40};
+
+// An engine over a FakeExecutor and a consumer that reads everything.
+class EngineTest : public ::testing::Test {
+ protected:
+  void StartEngine(const ExecutorLimits& limits = kLimits, EngineConfig config = {},
+                   std::vector<TokenId> eos = {}) {
+    auto executor = std::make_unique<FakeExecutor>(limits);
+    executor_ = executor.get();
+    auto engine = Engine::Start(config, std::move(executor), std::move(eos));
+    ASSERT_TRUE(engine) << engine.error().message;
+    engine_ = std::move(*engine);
+    engine_->OnReady([this] { news_.release(); });
+  }
+
+  static GenerationRequest Make(std::vector<TokenId> prompt, int32_t max_tokens, int32_t n = 1) {
+    GenerationRequest request;
+    request.prompt = std::move(prompt);
+    request.sampling.max_tokens = max_tokens;
+    request.num_choices = n;
+    return request;
+  }
+
+  struct Answer {
+    std::vector<TokenId> tokens;
+    FinishReason finish = FinishReason::kNone;
+  };
+
+  static void Drain(ActiveRequest* request, std::vector<Answer>* answers) {
+    answers->resize(request->choices.size());
+    for (size_t i = 0; i < answers->size(); ++i) {
+      const auto news = request->choices[i]->Read();
+      (*answers)[i].tokens.insert((*answers)[i].tokens.end(), news.begin(), news.end());
+      (*answers)[i].finish = request->choices[i]->finish_reason();
+    }
+  }
+
+  // Reads until every choice ended.
+  std::vector<Answer> Collect(const RequestPtr& request) {
+    std::vector<Answer> answers;
+    const auto open = [&] {
+      Drain(request.get(), &answers);
+      return std::any_of(answers.begin(), answers.end(),
+                         [](const Answer& a) { return a.finish == FinishReason::kNone; });
+    };
+    std::vector<RequestPtr> ready;
+    while (open()) {
+      EXPECT_TRUE(news_.try_acquire_for(std::chrono::seconds(20))) << "no news";
+      engine_->TakeReady(&ready);
+      ready.clear();
+    }
+    return answers;
+  }
+
+  static std::vector<TokenId> Expected(std::vector<TokenId> tokens, size_t count) {
+    const size_t prompt = tokens.size();
+    for (size_t i = 0; i < count; ++i) {
+      tokens.push_back(FakeExecutor::NextToken(tokens, kLimits.vocab));
+    }
+    return {tokens.begin() + static_cast<ptrdiff_t>(prompt), tokens.end()};
+  }
+
+  void WaitIdle() {
+    for (int i = 0; i < 5000; ++i) {
+      const EngineStats stats = engine_->stats();
+      if (stats.running == 0 && stats.waiting == 0 && stats.blocks_used == 0) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    FAIL() << "engine did not get idle";
+  }
+
+  FakeExecutor* executor_ = nullptr;
+  std::counting_semaphore<> news_{0};
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(EngineTest, AnswersWithTheExecutorsTokens) {
+  StartEngine();
+  std::vector<TokenId> prompt(70);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<TokenId>(i * 7);
+  const auto request = engine_->Submit(Make(prompt, 25), nullptr);
+  ASSERT_TRUE(request);
+  const auto answers = Collect(*request);
+  EXPECT_EQ(answers[0].tokens, Expected(prompt, 25));
+  EXPECT_EQ(answers[0].finish, FinishReason::kLength);
+  EXPECT_EQ(engine_->stats().generation_tokens, 25);
+  WaitIdle();
+}
+
+TEST_F(EngineTest, ManyAtOnceGetTheirOwnTokensThroughPreemption) {
+  ExecutorLimits limits = kLimits;
+  limits.num_blocks = 14;
+  StartEngine(limits);
+  std::vector<RequestPtr> requests;
+  for (TokenId i = 0; i < 20; ++i) {
+    auto request = engine_->Submit(Make(std::vector<TokenId>(static_cast<size_t>(5 + i * 3), i), 40, 1 + i % 3), nullptr);
+    ASSERT_TRUE(request);
+    requests.push_back(*request);
+  }
+  for (const RequestPtr& request : requests) {
+    for (const Answer& answer : Collect(request)) {
+      EXPECT_EQ(answer.tokens, Expected(request->request.prompt, 40));
+    }
+  }
+  EXPECT_GT(engine_->stats().preemptions, 0);
+  WaitIdle();
+}
+
+TEST_F(EngineTest, StopsAtEosAndSaysWhich) {
+  StartEngine(kLimits, {}, {7});
+  executor_->next = [](std::span<const TokenId> tokens) { return static_cast<TokenId>(tokens.size()); };
+  const auto request = engine_->Submit(Make({1, 2, 3}, 50), nullptr);
+  ASSERT_TRUE(request);
+  const auto answers = Collect(*request);
+  EXPECT_EQ(answers[0].tokens, (std::vector<TokenId>{3, 4, 5, 6, 7}));
+  EXPECT_EQ(answers[0].finish, FinishReason::kStop);
+  EXPECT_EQ((*request)->choices[0]->stop_token(), 7);
+}
+
+TEST_F(EngineTest, LogprobsOfPromptAndOutput) {
+  StartEngine();
+  GenerationRequest wanted = Make({10, 20, 30}, 2);
+  wanted.sampling.logprobs = 2;
+  wanted.sampling.prompt_logprobs = 1;
+  const auto request = engine_->Submit(std::move(wanted), nullptr);
+  ASSERT_TRUE(request);
+  const auto answers = Collect(*request);
+  const TokenStream& stream = *(*request)->choices[0];
+  for (int32_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(stream.chosen(i).token, answers[0].tokens[static_cast<size_t>(i)]);
+    EXPECT_EQ(stream.top(i).size(), 2u);
+  }
+  const PromptLogprobs& prompt = (*request)->prompt_logprobs;
+  EXPECT_EQ(prompt.chosen[1].token, 20);
+  EXPECT_EQ(prompt.chosen[2].token, 30);
+  EXPECT_EQ(prompt.num_top[2], 1);
+}
+
+TEST_F(EngineTest, PromptOnly) {
+  StartEngine();
+  GenerationRequest wanted = Make({10, 20, 30}, 0);
+  wanted.sampling.prompt_logprobs = 0;
+  const auto request = engine_->Submit(std::move(wanted), nullptr);
+  ASSERT_TRUE(request);
+  const auto answers = Collect(*request);
+  EXPECT_TRUE(answers[0].tokens.empty());
+  EXPECT_EQ(answers[0].finish, FinishReason::kLength);
+  EXPECT_EQ((*request)->prompt_logprobs.chosen[2].token, 30);
+}
+
+TEST_F(EngineTest, AbortInFlightEndsOneChoice) {
+  StartEngine();
+  executor_->Hold();
+  const auto request = engine_->Submit(Make({1, 2, 3}, 100, 2), nullptr);
+  ASSERT_TRUE(request);
+  executor_->WaitInFlight();
+  engine_->Abort(*request, 1);
+  executor_->Release();
+  const auto answers = Collect(*request);
+  EXPECT_EQ(answers[0].finish, FinishReason::kLength);
+  EXPECT_EQ(answers[0].tokens, Expected({1, 2, 3}, 100));
+  EXPECT_EQ(answers[1].finish, FinishReason::kAborted);
+  engine_->Abort(*request);  // a no-op by now
+  WaitIdle();
+}
+
+TEST_F(EngineTest, AbortWhileQueued) {
+  StartEngine();
+  executor_->Hold();
+  const auto first = engine_->Submit(Make({1}, 10), nullptr);
+  executor_->WaitInFlight();
+  const auto second = engine_->Submit(Make({2}, 10), nullptr);
+  ASSERT_TRUE(second);
+  engine_->Abort(*second);
+  executor_->Release();
+  EXPECT_EQ(Collect(*second)[0].finish, FinishReason::kAborted);
+  EXPECT_EQ(Collect(*first)[0].finish, FinishReason::kLength);
+  WaitIdle();
+}
+
+TEST_F(EngineTest, NonFiniteLogitsEndOnlyThatRequest) {
+  StartEngine();
+  executor_->non_finite = true;
+  const auto bad = engine_->Submit(Make({1}, 10), nullptr);
+  EXPECT_EQ(Collect(*bad)[0].finish, FinishReason::kError);
+  executor_->non_finite = false;
+  const auto good = engine_->Submit(Make({1}, 10), nullptr);
+  EXPECT_EQ(Collect(*good)[0].tokens, Expected({1}, 10));
+}
+
+TEST_F(EngineTest, RefusesWhatCanNeverFit) {
+  StartEngine();
+  const auto longer = engine_->Submit(Make(std::vector<TokenId>(200, 1), 1), nullptr);
+  ASSERT_FALSE(longer);
+  EXPECT_EQ(longer.error().reason, "context_length_exceeded");
+  EXPECT_NE(longer.error().message.find("200"), std::string::npos);
+  const auto cut = engine_->Submit(Make(std::vector<TokenId>(199, 1), 50), nullptr);
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(Collect(*cut)[0].tokens.size(), 1u);
+  EXPECT_FALSE(engine_->Submit(Make({}, 1), nullptr));
+  EXPECT_FALSE(engine_->Submit(Make({1000}, 1), nullptr));
+  EXPECT_FALSE(engine_->Submit(Make({-1}, 1), nullptr));
+}
+
+TEST_F(EngineTest, QueueIsBounded) {
+  EngineConfig config;
+  config.max_queued_requests = 3;
+  StartEngine(kLimits, config);
+  executor_->Hold();
+  std::vector<RequestPtr> taken = {*engine_->Submit(Make({1}, 2), nullptr)};
+  executor_->WaitInFlight();
+  for (int i = 0; i < 3; ++i) taken.push_back(*engine_->Submit(Make({1}, 2), nullptr));
+  const auto refused = engine_->Submit(Make({1}, 2), nullptr);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  executor_->Release();
+  for (const RequestPtr& request : taken) Collect(request);
+  EXPECT_TRUE(engine_->Submit(Make({1}, 2), nullptr));
+}
+
+TEST_F(EngineTest, StopEndsEverythingWithAnError) {
+  StartEngine();
+  executor_->Hold();
+  std::vector<RequestPtr> requests;
+  for (TokenId i = 0; i < 12; ++i) requests.push_back(*engine_->Submit(Make({i}, 150), nullptr));
+  executor_->WaitInFlight();
+  std::thread stopper([this] { engine_->Stop(); });
+  executor_->Release();
+  stopper.join();
+  for (const RequestPtr& request : requests) {
+    const FinishReason reason = Collect(request)[0].finish;
+    EXPECT_TRUE(reason == FinishReason::kError || reason == FinishReason::kLength);
+  }
+  EXPECT_FALSE(engine_->Submit(Make({1}, 1), nullptr));
+  EXPECT_EQ(engine_->stats().blocks_used, 0);
+}
+
+TEST_F(EngineTest, DrainRefusesNewAndFinishesOld) {
+  StartEngine();
+  const auto request = engine_->Submit(Make({1, 2}, 30), nullptr);
+  engine_->BeginDrain();
+  const auto late = engine_->Submit(Make({1}, 1), nullptr);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(Collect(*request)[0].tokens, Expected({1, 2}, 30));
+}
+
+TEST_F(EngineTest, UnseededRequestsDifferAndSeedsAreKept) {
+  StartEngine();
+  const auto a = engine_->Submit(Make({1}, 1), nullptr);
+  const auto b = engine_->Submit(Make({1}, 1), nullptr);
+  EXPECT_NE((*a)->request.sampling.seed, (*b)->request.sampling.seed);
+  GenerationRequest seeded = Make({1}, 1);
+  seeded.sampling.seeded = true;
+  seeded.sampling.seed = 42;
+  EXPECT_EQ((*engine_->Submit(std::move(seeded), nullptr))->request.sampling.seed, 42u);
+}
+
+// Many threads submit, abort and reset while one consumer reads; nothing is lost, nothing is left.
+TEST_F(EngineTest, ConcurrentSubmitAndAbort) {
+  EngineConfig config;
+  config.max_queued_requests = 10'000;
+  StartEngine(kLimits, config);
+  std::atomic<int> ended{0};
+  std::atomic<bool> done{false};
+  constexpr int kThreads = 4, kEach = 60;
+  std::thread consumer([&] {
+    std::vector<RequestPtr> ready;
+    while (!done) {
+      news_.try_acquire_for(std::chrono::milliseconds(5));
+      engine_->TakeReady(&ready);
+      for (const RequestPtr& request : ready) {
+        std::vector<Answer> answers;
+        Drain(request.get(), &answers);
+        for (const Answer& answer : answers) {
+          if (answer.finish == FinishReason::kNone) continue;
+          if (!std::exchange(request->consumer, this)) ended.fetch_add(1);
+        }
+      }
+      ready.clear();
+    }
+  });
+  std::vector<std::thread> submitters;
+  for (int t = 0; t < kThreads; ++t) {
+    submitters.emplace_back([&, t] {
+      std::mt19937 rng(static_cast<uint32_t>(t));
+      for (int i = 0; i < kEach; ++i) {
+        const auto length = static_cast<size_t>(1 + rng() % 90);
+        auto request = engine_->Submit(Make(std::vector<TokenId>(length, t), static_cast<int32_t>(1 + rng() % 30)), nullptr);
+        ASSERT_TRUE(request) << request.error().message;
+        if (rng() % 3 == 0) engine_->Abort(*request);
+        if (rng() % 10 == 0) engine_->ResetPrefixCache();
+      }
+    });
+  }
+  for (std::thread& thread : submitters) thread.join();
+  WaitIdle();
+  for (int i = 0; i < 5000 && ended < kThreads * kEach; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  done = true;
+  consumer.join();
+  EXPECT_EQ(ended, kThreads * kEach);
+}
+
+TEST(EngineConfigTest, RefusesWithTheFlagsName) {
+  EngineConfig config;
+  config.block_size = 17;
+  EXPECT_EQ(Validate(config).error().field, "block-size");
+  config = {};
+  config.max_num_seqs = 0;
+  EXPECT_EQ(Validate(config).error().field, "max-num-seqs");
+  config = {};
+  config.num_kv_blocks = 1;
+  config.kv_cache_memory_bytes = 1;
+  EXPECT_EQ(Validate(config).error().reason, "flag_conflict");
+  EXPECT_TRUE(Validate(EngineConfig{}));
+}
+
+}  // namespace
+}  // namespace vivace

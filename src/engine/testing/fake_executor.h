@@ -1,0 +1,143 @@
+// An executor without a model, for tests of what stands above it. The next token is a hash of the
+// sequence's tokens as the plans brought them, so a lost, doubled or foreign token changes every
+// later one. Steps can be held to test what happens while one is in flight.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "base/check.h"
+#include "engine/executor.h"
+
+namespace vivace::testing {
+
+class FakeExecutor final : public Executor {
+ public:
+  explicit FakeExecutor(const ExecutorLimits& limits)
+      : limits_(limits), slots_(static_cast<size_t>(limits.max_sequences)) {}
+
+  // The token after `tokens`, unless `next` overrides it.
+  static TokenId NextToken(std::span<const TokenId> tokens, int32_t vocab) {
+    uint64_t hash = 1469598103934665603ull;
+    for (const TokenId token : tokens) hash = (hash ^ static_cast<uint64_t>(token)) * 1099511628211ull;
+    return static_cast<TokenId>((hash >> 20) % static_cast<uint64_t>(vocab));
+  }
+
+  std::function<TokenId(std::span<const TokenId> tokens)> next;  // set before the first step
+  std::atomic<bool> non_finite{false};                           // every sample is an error
+
+  // Steps launched from now on wait in Await until Release.
+  void Hold() {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  void Release() {
+    {
+      const std::lock_guard lock(mutex_);
+      held_ = false;
+    }
+    changed_.notify_all();
+  }
+  void WaitInFlight() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return in_flight_; });
+  }
+
+  const ExecutorLimits& limits() const override { return limits_; }
+
+  void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t, std::span<const TokenId> tokens,
+                int32_t) override {
+    Slot& s = At(slot);
+    VIVACE_CHECK(!s.bound);
+    s = {.bound = true, .logprobs = params.logprobs, .prompt_logprobs = params.prompt_logprobs,
+         .tokens = std::vector<TokenId>(tokens.begin(), tokens.end())};
+    s.tokens.reserve(static_cast<size_t>(limits_.max_model_len));
+  }
+  void ReleaseSlot(SeqSlot slot) override {
+    VIVACE_CHECK(At(slot).bound);
+    At(slot).bound = false;
+  }
+
+  void Launch(const StepPlan& plan) override {
+    plan_ = &plan;
+    const std::lock_guard lock(mutex_);
+    in_flight_ = true;
+    changed_.notify_all();
+  }
+
+  void Await(StepResult* result) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !held_; });
+    in_flight_ = false;
+    result->Clear();
+    result->step = plan_->step;
+    for (size_t i = 0; i < plan_->items.size(); ++i) Compute(static_cast<int32_t>(i), result);
+  }
+
+ private:
+  struct Slot {
+    bool bound = false;
+    int32_t logprobs = -1;
+    int32_t prompt_logprobs = -1;
+    std::vector<TokenId> tokens;
+  };
+
+  Slot& At(SeqSlot slot) { return slots_[static_cast<size_t>(slot.value)]; }
+
+  // Log-probabilities are made up: -(token + 1) / 1000 for the token, descending alternatives.
+  static int32_t AddRow(TokenId token, int32_t num_top, StepResult* result) {
+    const auto first = static_cast<int32_t>(result->top_logprobs.size());
+    for (int32_t k = 0; k < num_top; ++k) {
+      result->top_logprobs.push_back({token + k, -0.001f * static_cast<float>(token + 1 + k)});
+    }
+    result->logprob_rows.push_back(
+        {{token, -0.001f * static_cast<float>(token + 1)}, 1, first, num_top});
+    return static_cast<int32_t>(result->logprob_rows.size()) - 1;
+  }
+
+  void Compute(int32_t index, StepResult* result) {
+    const PlanItem& item = plan_->items[static_cast<size_t>(index)];
+    Slot& slot = At(item.slot);
+    VIVACE_CHECK(slot.bound);
+    slot.tokens.resize(static_cast<size_t>(item.first_position + item.num_tokens));
+    for (int32_t k = 0; k < item.num_tokens; ++k) {
+      slot.tokens[static_cast<size_t>(item.first_position + k)] =
+          plan_->tokens[static_cast<size_t>(item.first_token + k)];
+    }
+    if (item.logit_rows == LogitRows::kAll) AddPromptRows(index, item, slot, result);
+    if (!item.sample) return;
+    SampledToken sampled{.item = index};
+    if (non_finite) {
+      sampled.error = SampleError::kNonFiniteLogits;
+    } else {
+      sampled.token = next ? next(slot.tokens) : NextToken(slot.tokens, limits_.vocab);
+      if (slot.logprobs >= 0) sampled.logprob_row = AddRow(sampled.token, slot.logprobs, result);
+    }
+    result->sampled.push_back(sampled);
+  }
+
+  void AddPromptRows(int32_t index, const PlanItem& item, const Slot& slot, StepResult* result) {
+    const auto first = static_cast<int32_t>(result->logprob_rows.size());
+    for (int32_t k = 0; k < item.num_tokens; ++k) {
+      const bool last = k + 1 == item.num_tokens;
+      const TokenId token = last ? item.next_prompt_token
+                                 : plan_->tokens[static_cast<size_t>(item.first_token + k + 1)];
+      if (token >= 0) AddRow(token, slot.prompt_logprobs, result);
+    }
+    const auto count = static_cast<int32_t>(result->logprob_rows.size()) - first;
+    result->prompt_rows.push_back({index, first, count});
+  }
+
+  const ExecutorLimits limits_;
+  std::vector<Slot> slots_;
+  const StepPlan* plan_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;
+  bool in_flight_ = false;
+};
+
+}  // namespace vivace::testing

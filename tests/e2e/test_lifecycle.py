@@ -1,0 +1,138 @@
+"""Start, stop, refusals at the door."""
+
+import json
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+import requests
+
+from conftest import BINARY, MODEL, SHARED, Server, free_port, need
+
+
+def run(*args, **options):
+    return subprocess.run([BINARY, *map(str, args)], capture_output=True, timeout=120, **options)
+
+
+def refused(*args):
+    """The one line on stderr of a command that must end with exit code 1."""
+    result = run(*args)
+    lines = result.stderr.decode().strip().splitlines()
+    assert result.returncode == 1, (result.returncode, lines)
+    assert len(lines) == 1 and result.stdout == b"", lines
+    return lines[0]
+
+
+def test_port_in_use():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        line = refused("serve", need(MODEL), "--port", s.getsockname()[1])
+    assert "in use" in line and "--port" in line
+
+
+def test_no_model():
+    assert "nowhere.gguf" in refused("serve", "nowhere.gguf")
+    assert run("serve").returncode == 2
+
+
+def test_no_memory():
+    line = refused("serve", need(MODEL), "--kv-cache-memory-bytes", "1000TiB", "--port", free_port())
+    assert "--kv-cache-memory-bytes" in line or "memory" in line
+
+
+def test_wrong_flags():
+    typo = run("serve", "x.gguf", "--max-modle-len", "1")
+    assert typo.returncode == 2 and b"did you mean --max-model-len" in typo.stderr
+    value = run("serve", "x.gguf", "--max-num-seqs", "many")
+    assert value.returncode == 2 and b"--max-num-seqs" in value.stderr
+    verb = run("sevre")
+    assert verb.returncode == 2 and b"serve" in verb.stderr
+
+
+def test_help_and_version():
+    assert b"vivace" in run("--version").stdout.lower()
+    text = run("serve", "--help").stdout.decode()
+    for flag in ("host", "port", "served-model-name", "max-model-len", "max-num-seqs", "max-num-batched-tokens",
+                 "kv-cache-memory-bytes", "num-kv-blocks", "block-size", "enable-prefix-caching", "threads", "isa",
+                 "shutdown-timeout", "seed", "log-format"):
+        assert flag in text
+
+
+def stream_text(server, seconds, out):
+    body = {"prompt": "Once", "max_tokens": 100, "stream": True, "ignore_eos": True}
+    with requests.post(server.base + "/v1/completions", json=body, stream=True, timeout=seconds) as answer:
+        out.extend(line for line in answer.iter_lines() if line)
+
+
+@pytest.mark.race
+def test_sigterm_drains(mini_model):
+    server = Server(mini_model, "--shutdown-timeout", 60)
+    outputs = [[] for _ in range(8)]
+    threads = [threading.Thread(target=stream_text, args=(server, 60, out)) for out in outputs]
+    for thread in threads:
+        thread.start()
+    while not all(outputs):
+        time.sleep(0.005)
+    server.process.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join()
+    for out in outputs:
+        assert out[-1] == b"data: [DONE]"
+        assert any(b'"finish_reason":"length"' in line for line in out)
+    assert server.process.wait(30) == 0
+    with pytest.raises(requests.ConnectionError):
+        requests.get(server.base + "/health", timeout=5)
+
+
+@pytest.mark.race
+def test_second_sigterm_ends_at_once():
+    server = Server(need(MODEL), "--shutdown-timeout", 60)
+    out = []
+    body = {"prompt": "Once", "max_tokens": 8000, "stream": True, "ignore_eos": True}
+
+    def read():
+        try:
+            with requests.post(server.base + "/v1/completions", json=body, stream=True, timeout=60) as answer:
+                out.extend(line for line in answer.iter_lines() if line)
+        except requests.exceptions.RequestException:
+            pass
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while server.metrics()["vllm:num_requests_running"] == 0:
+        time.sleep(0.01)
+    server.process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    assert server.process.poll() is None
+    began = time.monotonic()
+    server.process.send_signal(signal.SIGTERM)
+    server.process.wait(20)
+    assert time.monotonic() - began < 10
+    thread.join()
+    if out:
+        assert b"error" in b"".join(out[-3:])
+
+
+@pytest.fixture(scope="module")
+def mini_model():
+    return need(SHARED / "cases/bad/gguf/control_mini.gguf")
+
+
+def test_ready_line_and_curl(mini_model):
+    server = Server(mini_model)
+    assert requests.get(server.base + "/live", timeout=5).status_code == 200
+    assert server.stop() == 0
+    log = "".join(server.log)
+    assert f"http://127.0.0.1:{server.port}" in log and "curl" in log
+
+
+def test_log_format_json(mini_model):
+    server = Server(mini_model, "--log-format", "json")
+    server.post("/v1/completions", {"prompt": "x", "max_tokens": 1})
+    assert server.stop() == 0
+    lines = [line for line in server.log if line.startswith("{")]
+    assert lines and all("level" in json.loads(line) for line in lines)

@@ -1,0 +1,56 @@
+"""Greedy text and log-likelihood against the float32 reference of the real model, over HTTP."""
+
+import json
+
+import pytest
+
+from conftest import MODEL, SHARED, need
+
+REFERENCE = SHARED / "models/smollm2_reference.json"
+
+# ISA tier -> (margin below which a step may differ, tolerance of the mean NLL).
+# int8 activations move logits by up to 0.3; the reference tier computes in fp32.
+TIERS = {"auto": (0.3, 0.02), "avx2": (0.3, 0.02), "reference": (0.02, 0.002)}
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return json.loads(need(REFERENCE).read_text())
+
+
+@pytest.fixture(scope="module", params=[pytest.param("auto"), pytest.param("avx2", marks=pytest.mark.slow),
+                                        pytest.param("reference", marks=pytest.mark.slow)])
+def tier(request, make_server):
+    server = make_server(need(MODEL), "--served-model-name", "m", "--isa", request.param, "--max-num-seqs", 8)
+    yield server, *TIERS[request.param]
+    server.stop()
+
+
+def test_prompt_ids(smol, reference):
+    for case in reference["cases"]:
+        answer = smol.post("/tokenize", {"messages": case["messages"], "add_generation_prompt": True})
+        assert answer.json()["tokens"] == case["prompt_ids"]
+
+
+def test_greedy_ids(tier, reference):
+    server, margin, _ = tier
+    for case in reference["cases"]:
+        wanted = case["greedy_ids"]
+        answer = server.post("/v1/completions", {
+            "prompt": case["prompt_ids"], "temperature": 0, "max_tokens": len(wanted), "return_token_ids": True})
+        ids = answer.json()["choices"][0]["token_ids"]
+        for step, (got, want) in enumerate(zip(ids, wanted)):
+            if got != want:
+                assert case["margin"][step] < margin, f"step {step} of {case['messages']}"
+                break
+        else:
+            assert len(ids) == len(wanted)
+
+
+def test_mean_nll(tier, reference):
+    server, _, tolerance = tier
+    long = reference["long"]
+    answer = server.post("/v1/completions", {"prompt": long["ids"], "max_tokens": 0, "echo": True, "logprobs": 0})
+    values = answer.json()["choices"][0]["logprobs"]["token_logprobs"][1:]
+    assert len(values) == len(long["prompt_logprobs"])
+    assert -sum(values) / len(values) == pytest.approx(long["mean_nll"], abs=tolerance)

@@ -1,0 +1,43 @@
+"""`vivace tokenize`: bytes in, ids out, and back."""
+
+import json
+import subprocess
+
+import pytest
+
+from conftest import BINARY, MODEL, SHARED, need
+
+
+def tokenize(text, tokenizer, *flags):
+    data = text if isinstance(text, bytes) else text.encode()
+    result = subprocess.run([BINARY, "tokenize", "--tokenizer", str(tokenizer), *flags], input=data,
+                            capture_output=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+CASES = [("12345 67", [33, 34, 35, 36, 37, 216, 38, 39]), ("a    b", [81, 333, 278]), ("x\r\ny", [104, 201, 198, 105]),
+         ("'s 'S don't DON'T", [506, 637, 67, 1326, 982, 422, 2154, 23, 68]), ("é", [2756]),
+         ("e\u0301", [85, 151, 219]), ("strawberry", [302, 1709, 9500]), ("日本語", [23274, 115, 40993, 179, 120, 248]),
+         ("", []), ("Hello world", [19556, 905]), ("<|im_start|>", [1]), ("trailing  ", [4861, 4966, 256])]
+
+
+@pytest.mark.parametrize("text, ids", CASES, ids=[repr(c[0]) for c in CASES])
+def test_there_and_back(text, ids):
+    out = tokenize(text, need(MODEL))
+    assert json.loads(out) == ids
+    assert tokenize(out, MODEL, "--decode") == text.encode()
+
+
+@pytest.mark.parametrize("name", ["llama3_1", "qwen3"])
+def test_tokenizer_json(name):
+    folder = need(SHARED / "tokenizers" / name)
+    for case in json.loads((SHARED / "tokenizers/cases.json").read_text())[name][:60]:
+        ids = json.loads(tokenize(case["text"], folder, "--no-add-special-tokens"))
+        assert ids == case["ids"], case["text"]
+
+
+def test_refuses_what_is_not_ids():
+    result = subprocess.run([BINARY, "tokenize", "--tokenizer", str(need(MODEL)), "--decode"], input=b"[1, -4]",
+                            capture_output=True, timeout=60)
+    assert result.returncode == 1 and len(result.stderr.splitlines()) == 1
