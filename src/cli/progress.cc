@@ -12,8 +12,11 @@ constexpr int kBarWidth = 30;
 
 Progress::Progress(std::string what) : what_(std::move(what)), terminal_(isatty(STDERR_FILENO)) {}
 
-Progress::~Progress() {
+Progress::~Progress() { Clear(); }
+
+void Progress::Clear() {
   if (terminal_ && shown_percent_ >= 0) fmt::print(stderr, "\r\033[K");
+  shown_percent_ = -1;
 }
 
 void Progress::Update(uint64_t done, uint64_t total) {

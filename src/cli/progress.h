@@ -11,6 +11,8 @@ class Progress {
   explicit Progress(std::string what);
   ~Progress();
   void Update(uint64_t done, uint64_t total);
+  // Takes the bar off the screen.
+  void Clear();
 
  private:
   std::string what_;

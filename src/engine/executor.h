@@ -1,7 +1,7 @@
 // The door between deciding and computing. An executor owns weights, KV memory, sampling state and
 // scratch; it computes what a plan says and knows nothing of requests or policy.
 // Thread: every call comes from the engine thread. Depth (launches before the first Await) is 1 on
-// CPU, more on devices.
+// CPU, more on devices. A CPU executor computes in Launch itself: the engine thread would only wait.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class Executor {
                         std::span<const TokenId> tokens, int32_t prompt_len) = 0;
   virtual void ReleaseSlot(SeqSlot slot) = 0;
 
-  // Starts computing; `plan` must stay unchanged until Await returns. Never fails: what can go wrong
+  // Starts computing, or computes; `plan` must stay unchanged until Await returns. Never fails: what can go wrong
   // with one row (non-finite logits) is that row's SampleError.
   virtual void Launch(const StepPlan& plan) = 0;
   // Waits for the oldest launch and fills `result`.

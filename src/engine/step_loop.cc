@@ -238,11 +238,10 @@ bool StepLoop::Step() {
   scheduler_.Plan(&plan_, &changes_);
   ApplyChanges();
   if (plan_.empty()) return false;
-  const int64_t started_ns = NowNs();
-  executor_->Launch(plan_);
-  // The last step's text is made by the consumer while this one computes.
+  // The consumer makes the last step's text while this one computes.
   NotifyConsumer();
-  PublishStats(started_ns);
+  PublishStats(NowNs());
+  executor_->Launch(plan_);
   executor_->Await(&result_);
   scheduler_.Commit(plan_, result_, &effects_);
   totals_.step += 1;
@@ -305,8 +304,7 @@ void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& res
       stream.Push(output.token, nullptr, {});
     }
     totals_.generation_tokens += 1;
-    int64_t unset = 0;
-    if (request->times.first_token_ns.load(std::memory_order_relaxed) == unset) {
+    if (request->times.first_token_ns.load(std::memory_order_relaxed) == 0) {
       request->times.first_token_ns.store(NowNs(), std::memory_order_relaxed);
     }
   }

@@ -19,7 +19,7 @@
 
 namespace vivace::kernels {
 
-// ---- weights -------------------------------------------------------------------------------------
+// ---- weights ------------------------------------------------------------------------------------
 
 // A matrix as it stands in a model file: `rows` rows of `cols` values, row-major, in `dtype` blocks.
 struct WeightView {
@@ -48,7 +48,7 @@ struct MatrixGroup {
 // Rows of a packed matrix are packed and computed in tiles of this many outputs.
 inline constexpr int kTileRows = 16;
 
-// ---- step inputs ---------------------------------------------------------------------------------
+// ---- step inputs --------------------------------------------------------------------------------
 
 enum class KvDType : uint8_t { kF32, kBF16 };
 
@@ -89,7 +89,7 @@ struct StepRows {
   std::span<const SequenceRows> sequences;
 };
 
-// ---- op arguments --------------------------------------------------------------------------------
+// ---- op arguments -------------------------------------------------------------------------------
 
 // Scratch of one op call, sized by `workspace_bytes` for the largest step.
 struct Workspace {

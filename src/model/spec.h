@@ -71,6 +71,7 @@ struct ModelSpec {
   WeightSpec final_norm;
   WeightSpec lm_head;           // names the embedding when tied
   bool tied_embeddings = false;
+  std::vector<std::string> notes;   // what was assumed for absent keys; shown to people at load
   std::vector<LayerSpec> layers;
 };
 

@@ -23,7 +23,7 @@ struct SamplingParams {
   float presence_penalty = 0.0f;    // [-2, 2], over output tokens
   float frequency_penalty = 0.0f;   // [-2, 2], over output tokens
   float repetition_penalty = 1.0f;  // (0, 100], over prompt and output tokens
-  std::vector<std::pair<TokenId, float>> logit_bias;  // each in [-100, 100]; ids unique
+  std::vector<std::pair<TokenId, float>> logit_bias = {};  // each in [-100, 100]; ids unique
 
   uint64_t seed = 0;                // of the counter-based RNG; the engine draws one if unset
   bool seeded = false;
@@ -31,7 +31,7 @@ struct SamplingParams {
   int32_t max_tokens = 0;           // output tokens; 0 only together with prompt_logprobs/echo
   int32_t min_tokens = 0;           // before these, EOS and stop ids cannot be drawn
   bool ignore_eos = false;
-  std::vector<TokenId> stop_token_ids;
+  std::vector<TokenId> stop_token_ids = {};
 
   int32_t logprobs = -1;            // -1: none; n: the drawn token's and the n most likely; <= 20
   int32_t prompt_logprobs = -1;     // the same over the prompt's tokens

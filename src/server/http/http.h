@@ -3,7 +3,7 @@
 //
 // A request is handed over once its body is complete and has passed the framing policy
 // (http/policy.h). The handler answers through its Exchange, at once or later, whole or as a stream;
-// an Exchange that is dropped unanswered sends 500.
+// an Exchange that is dropped unanswered sends 500, one dropped in mid-stream is cut.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,9 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
   bool keep_alive = true;
+  // What the HeaderCheck attached (a place in a queue, say); released when the exchange is over, or
+  // when the body never comes.
+  std::shared_ptr<void> ticket;
 
   // First value of a header by its lower-case name; empty if absent.
   std::string_view header(std::string_view name) const;
@@ -54,7 +57,9 @@ class Exchange {
   virtual void Cut() = 0;
 
   virtual bool closed() const = 0;
-  // Called once if the client goes away before the answer is complete. Set before answering.
+  // Called once if the client goes away before the answer is complete: its end of the connection
+  // closed (either direction), a write stalled, Cut, or Stop. Always later, from the loop, never from
+  // inside this call. Set before answering.
   virtual void OnClose(std::function<void()> callback) = 0;
 };
 
@@ -80,6 +85,7 @@ class HttpServer {
     int status = 0;                   // 0: go on
     Headers headers;
     std::string body;
+    std::shared_ptr<void> ticket;     // for HttpRequest::ticket, if the request goes on
   };
   using HeaderCheck = std::function<Refusal(const HttpRequest& without_body)>;
 
@@ -104,6 +110,7 @@ class HttpServer {
   // Loop thread: stop accepting, close idle connections, answer with "Connection: close" from now on.
   virtual void BeginDrain() = 0;
   virtual int open_connections() const = 0;
+  // Answers not wholly taken by the kernel yet.
   virtual int active_exchanges() const = 0;
   // Any thread: closes everything; Run returns.
   virtual void Stop() = 0;

@@ -1,0 +1,108 @@
+#include "base/cpu.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/cgroup.h"
+
+namespace vivace {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Cgroup : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    root_ = fs::path(testing::TempDir()) / (std::string("cgroup_") + info->name());
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void Write(const std::string& path, const std::string& text) {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::optional<double> Quota(std::string_view membership) {
+    return CgroupCpuQuota(membership, root_.string());
+  }
+
+  fs::path root_;
+};
+
+TEST_F(Cgroup, NoFilesMeansNoLimit) {
+  EXPECT_EQ(Quota("0::/a/b\n"), std::nullopt);
+  EXPECT_EQ(Quota(""), std::nullopt);
+  EXPECT_EQ(Quota("nonsense\n:\n"), std::nullopt);
+}
+
+TEST_F(Cgroup, V2TakesTheLeastOnTheWayUp) {
+  Write("a/b/cpu.max", "300000 100000\n");
+  EXPECT_EQ(Quota("0::/a/b\n"), 3.0);
+  Write("a/cpu.max", "150000 100000\n");
+  EXPECT_EQ(Quota("0::/a/b\n"), 1.5);
+  Write("a/cpu.max", "max 100000\n");
+  EXPECT_EQ(Quota("0::/a/b\n"), 3.0);
+  Write("cpu.max", "50000 100000\n");
+  EXPECT_EQ(Quota("0::/a/b\n"), 0.5);
+  EXPECT_EQ(Quota("0::/elsewhere\n"), 0.5) << "a container sees its own group as the root";
+}
+
+TEST_F(Cgroup, V1ReadsQuotaAndPeriod) {
+  const char* membership = "5:memory:/x\n4:cpu,cpuacct:/x\n3:cpuset:/x\n";
+  Write("cpu,cpuacct/x/cpu.cfs_quota_us", "-1\n");
+  Write("cpu,cpuacct/x/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(Quota(membership), std::nullopt);
+  Write("cpu,cpuacct/x/cpu.cfs_quota_us", "250000\n");
+  EXPECT_EQ(Quota(membership), 2.5);
+  Write("cpuset/x/cpu.cfs_quota_us", "100\n");
+  EXPECT_EQ(Quota(membership), 2.5) << "cpuset is not the cpu controller";
+}
+
+TEST_F(Cgroup, BrokenFilesAreNoLimit) {
+  Write("a/cpu.max", "");
+  EXPECT_EQ(Quota("0::/a\n"), std::nullopt);
+  Write("a/cpu.max", "100000 0\n");
+  EXPECT_EQ(Quota("0::/a\n"), std::nullopt);
+  Write("a/cpu.max", "-5 100000\n");
+  EXPECT_EQ(Quota("0::/a\n"), std::nullopt);
+}
+
+TEST(Isa, NamesRoundTrip) {
+  for (Isa isa : {Isa::kReference, Isa::kAvx2, Isa::kAvx512}) EXPECT_EQ(ParseIsa(Name(isa)), isa);
+  EXPECT_EQ(ParseIsa("auto"), std::nullopt);
+  EXPECT_EQ(ParseIsa("AVX2"), std::nullopt);
+}
+
+TEST(Isa, TiersNest) {
+  EXPECT_TRUE(Supported(Isa::kReference));
+  EXPECT_TRUE(Supported(BestIsa()));
+  EXPECT_TRUE(!Supported(Isa::kAvx512) || Supported(Isa::kAvx2));
+}
+
+TEST(UsableCpus, FollowsTheAffinityOfTheThread) {
+  int pinned = 0;
+  std::thread thread([&] {
+    cpu_set_t all, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &all)) continue;
+      CPU_SET(cpu, &one);
+      break;
+    }
+    ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+    pinned = UsableCpus();
+  });
+  thread.join();
+  EXPECT_EQ(pinned, 1);
+  EXPECT_GE(UsableCpus(), 1);
+}
+
+}  // namespace
+}  // namespace vivace

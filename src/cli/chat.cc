@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+#include <mutex>
+
+#include "cli/chat_backend.h"
+#include "cli/commands.h"
+#include "cli/serve_options.h"
+#include "cli/signals.h"
+
+namespace vivace::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "  /system TEXT  set the system prompt and begin anew\n"
+    "  /reset        forget the conversation\n"
+    "  /quit         leave (so does Ctrl-D); Ctrl-C stops an answer\n";
+
+Command ChatCommand(EngineConfig* config, std::string* system) {
+  Command command = {.name = "chat",
+                     .positional = "MODEL.gguf | URL",
+                     .summary = "Talks to a model file, or to an OpenAI-compatible server, in the "
+                                "terminal.",
+                     .details = std::string("In the chat:\n") + kHelp +
+                                "\nExamples:\n"
+                                "  vivace chat model.gguf\n"
+                                "  vivace chat http://127.0.0.1:8000",
+                     .flags = EngineFlags(config)};
+  command.flags.push_back({"system", "TEXT", "the template's own", "system prompt",
+                           [system](const std::string& text) -> Status {
+                             *system = text;
+                             return {};
+                           }});
+  return command;
+}
+
+boost::json::object Message(std::string_view role, std::string_view content) {
+  return {{"role", role}, {"content", content}};
+}
+
+class Conversation {
+ public:
+  Conversation(ChatBackend* backend, std::string system)
+      : backend_(backend), system_(std::move(system)), prompt_(isatty(STDIN_FILENO) ? "> " : "") {
+    Reset();
+  }
+
+  int Run() {
+    if (!prompt_.empty()) fmt::print("Type a message; /help lists commands, Ctrl-D leaves.\n");
+    for (std::string line; ReadLine(&line);) {
+      if (line.starts_with('/')) {
+        if (!RunCommand(line)) break;
+      } else if (!line.empty()) {
+        Answer(line);
+      }
+    }
+    if (!prompt_.empty()) fmt::print("\n");
+    return failed_ ? kExitRefused : 0;
+  }
+
+ private:
+  void Reset() {
+    messages_.clear();
+    if (!system_.empty()) messages_.push_back(Message("system", system_));
+  }
+
+  bool ReadLine(std::string* line) {
+    fmt::print("{}", prompt_);
+    std::fflush(stdout);
+    return static_cast<bool>(std::getline(std::cin, *line));
+  }
+
+  // False: leave.
+  bool RunCommand(const std::string& line) {
+    if (line == "/quit" || line == "/exit") return false;
+    if (line == "/reset") {
+      Reset();
+    } else if (line.starts_with("/system ")) {
+      system_ = line.substr(8);
+      Reset();
+    } else {
+      fmt::print("{}", kHelp);
+    }
+    return true;
+  }
+
+  void Answer(const std::string& text) {
+    messages_.push_back(Message("user", text));
+    cancelled_ = false;
+    answering_ = true;
+    auto answer = backend_->Reply(
+        messages_,
+        [](std::string_view part) {
+          std::fwrite(part.data(), 1, part.size(), stdout);
+          std::fflush(stdout);
+        },
+        cancelled_);
+    answering_ = false;
+    fmt::print("\n");
+    if (!answer) {
+      failed_ = true;
+      Refuse(answer.error());
+      messages_.pop_back();
+      return;
+    }
+    messages_.push_back(Message("assistant", *answer));
+  }
+
+  void OnSignal(int signal) {
+    if (signal == SIGTERM) _exit(0);
+    cancelled_ = true;
+    if (!answering_) {
+      fmt::print("\n(Ctrl-D or /quit leaves)\n{}", prompt_);
+      std::fflush(stdout);
+    }
+  }
+
+  ChatBackend* const backend_;
+  std::string system_;
+  const std::string prompt_;
+  boost::json::array messages_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<bool> answering_{false};
+  bool failed_ = false;
+  SignalThread signals_{[this](int signal, int) { OnSignal(signal); }};
+};
+
+Result<std::unique_ptr<ChatBackend>> MakeBackend(const std::string& target, EngineConfig config) {
+  if (target.starts_with("http://") || target.starts_with("https://")) {
+    return MakeHttpBackend(target);
+  }
+  config.model = target;
+  return MakeLocalBackend(config);
+}
+
+}  // namespace
+
+int Chat(std::span<const std::string> args) {
+  EngineConfig config;
+  config.max_num_seqs = 1;
+  std::string system;
+  const auto parsed = ParseFlags(ChatCommand(&config, &system), args);
+  if (!parsed) return Refuse(parsed.error());
+  if (parsed->help) return 0;
+  if (parsed->positionals.size() != 1) {
+    fmt::print(stderr, "vivace: give a model file or a server's URL (`vivace chat --help`)\n");
+    return kExitUsage;
+  }
+  BlockSignals();
+  auto backend = MakeBackend(parsed->positionals[0], config);
+  if (!backend) return Refuse(backend.error());
+  return Conversation(backend->get(), system).Run();
+}
+
+}  // namespace vivace::cli

@@ -1,0 +1,33 @@
+// Whoever answers in `vivace chat`: an engine in this process, or a server by URL.
+#pragma once
+
+#include <atomic>
+#include <boost/json.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "engine/config.h"
+
+namespace vivace::cli {
+
+class ChatBackend {
+ public:
+  virtual ~ChatBackend() = default;
+
+  // Streams the answer to `messages` (OpenAI's shape) through `on_text`, on the calling thread, and
+  // returns all of it. Ends early, without an error, soon after `cancelled` turns true.
+  virtual Result<std::string> Reply(const boost::json::array& messages,
+                                    const std::function<void(std::string_view)>& on_text,
+                                    const std::atomic<bool>& cancelled) = 0;
+};
+
+// The answers of /v1/chat/completions of an OpenAI-compatible server. `url` with or without "/v1".
+std::unique_ptr<ChatBackend> MakeHttpBackend(std::string url);
+
+// Loads the model file `config.model` and answers in this process.
+Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config);
+
+}  // namespace vivace::cli

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "base/limits.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "cli/serve_options.h"
+#include "cli/signals.h"
+#include "engine/load_engine.h"
+#include "server/server.h"
+
+namespace vivace::cli {
+namespace {
+
+Result<std::string> ReadTemplate(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(limits::kTemplateSourceBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (!file.eof() || text.size() > limits::kTemplateSourceBytes) {
+    return Fail(ErrorCode::kIo, "unreadable", "chat-template",
+                "{}: cannot be read as a chat template of at most {} bytes", path,
+                limits::kTemplateSourceBytes);
+  }
+  return text;
+}
+
+// The template that was asked for must work; the model's own may be beyond us, and then only chat is.
+Result<std::shared_ptr<const ChatTemplate>> MakeTemplate(const ServeOptions& options,
+                                                         const LoadedEngine& loaded) {
+  std::string source = loaded.chat_template_source;
+  if (!options.chat_template.empty()) {
+    VIVACE_ASSIGN(source, ReadTemplate(options.chat_template));
+  }
+  if (source.empty()) return nullptr;
+  auto parsed = ChatTemplate::Parse(std::move(source));
+  if (parsed) return std::make_shared<const ChatTemplate>(std::move(*parsed));
+  if (!options.chat_template.empty()) return tl::unexpected<Error>(std::move(parsed.error()));
+  log::Warn("the model's chat template is not understood; chat requests will be refused",
+            {{"why", parsed.error().message}});
+  return nullptr;
+}
+
+std::string ModelName(const std::string& path) {
+  return std::filesystem::path(path).stem().string();
+}
+
+void PrintReady(const ServeOptions& options, const Engine& engine, uint16_t port) {
+  const std::string host = options.host == "0.0.0.0" || options.host == "::" ? "127.0.0.1"
+                                                                            : options.host;
+  const ExecutorLimits& limits = engine.limits();
+  fmt::print("Vivace {} is ready on http://{}:{}  ({}, context {}, {} sequences, KV cache {} tokens)\n",
+             VIVACE_VERSION, host, port, options.served_model_names.front(), limits.max_model_len,
+             limits.max_sequences, int64_t{limits.num_blocks} * limits.block_size);
+  fmt::print("curl http://{}:{}/v1/chat/completions -H 'Content-Type: application/json' "
+             "-d '{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n",
+             host, port);
+  std::fflush(stdout);
+}
+
+// Turns signals into a drain, then an end. A signal may come while there is no server yet, or no more.
+class ServerSignals {
+ public:
+  void Attach(server::Server* server) {
+    const std::lock_guard lock(mutex_);
+    server_ = server;
+  }
+
+ private:
+  void OnSignal(int count) {
+    const std::lock_guard lock(mutex_);
+    if (server_ == nullptr) _exit(0);  // loading, or done: nothing to lose
+    count == 1 ? server_->BeginDrain() : server_->StopNow();
+  }
+
+  std::mutex mutex_;
+  server::Server* server_ = nullptr;
+  SignalThread thread_{[this](int, int count) { OnSignal(count); }};
+};
+
+Status RunServer(ServeOptions options) {
+  ServerSignals signals;
+  Progress progress("loading " + options.engine.model);
+  VIVACE_ASSIGN(LoadedEngine loaded,
+                LoadEngine(options.engine, [&progress](uint64_t done, uint64_t total) {
+                  progress.Update(done, total);
+                }));
+  progress.Clear();
+  VIVACE_ASSIGN(auto chat_template, MakeTemplate(options, loaded));
+  if (options.served_model_names.empty()) {
+    options.served_model_names.push_back(ModelName(options.engine.model));
+  }
+  const Engine& engine = *loaded.engine;
+  server::ServerConfig config;
+  config.http.host = options.host;
+  config.http.port = options.port;
+  config.served_model_names = options.served_model_names;
+  config.shutdown_timeout_s = options.shutdown_timeout_s;
+  VIVACE_ASSIGN(auto server, server::Server::Create(config, {.engine = std::move(loaded.engine),
+                                                             .tokenizer = loaded.tokenizer,
+                                                             .chat_template = chat_template,
+                                                             .eos_ids = loaded.eos_ids}));
+  PrintReady(options, engine, server->port());
+  signals.Attach(server.get());
+  server->Run();
+  signals.Attach(nullptr);
+  return {};
+}
+
+}  // namespace
+
+int Serve(std::span<const std::string> args) {
+  ServeOptions options;
+  const auto parsed = ParseFlags(ServeCommand(&options), args);
+  if (!parsed) return Refuse(parsed.error());
+  if (parsed->help) return 0;
+  if (parsed->positionals.size() != 1) {
+    fmt::print(stderr, "vivace: give one model file: vivace serve MODEL.gguf "
+                       "(`vivace serve --help`)\n");
+    return kExitUsage;
+  }
+  options.engine.model = parsed->positionals[0];
+  BlockSignals();
+  log::Configure({.format = options.log_format});
+  const Status served = RunServer(std::move(options));
+  return served ? 0 : Refuse(served.error());
+}
+
+}  // namespace vivace::cli

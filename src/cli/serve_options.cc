@@ -1,0 +1,138 @@
+#include "cli/serve_options.h"
+
+#include <limits>
+
+#include "base/units.h"
+
+namespace vivace::cli {
+namespace {
+
+using Store = std::function<Status(const std::string&)>;
+
+tl::unexpected<Error> BadValue(const std::string& flag, const std::string& value,
+                               const std::string& wanted) {
+  return Fail(ErrorCode::kInvalidArgument, "bad_value", flag, "--{} is '{}'; give {}", flag, value,
+              wanted);
+}
+
+// A number that fits the field; its range is Validate's business.
+template <typename T>
+Flag Count(std::string name, std::string default_text, std::string help, T* to) {
+  Store store = [name, to](const std::string& text) -> Status {
+    VIVACE_ASSIGN(const int64_t value, ParseCount(text, name));
+    if (value > static_cast<int64_t>(std::numeric_limits<T>::max())) {
+      return BadValue(name, text, fmt::format("at most {}", std::numeric_limits<T>::max()));
+    }
+    *to = static_cast<T>(value);
+    return {};
+  };
+  return {std::move(name), "N", std::move(default_text), std::move(help), std::move(store)};
+}
+
+Flag Text(std::string name, std::string value, std::string default_text, std::string help,
+          std::string* to) {
+  return {std::move(name), std::move(value), std::move(default_text), std::move(help),
+          [to](const std::string& text) -> Status {
+            *to = text;
+            return {};
+          }};
+}
+
+Status StoreIsa(const std::string& text, EngineConfig* config) {
+  if (text == "auto") {
+    config->isa.reset();
+    return {};
+  }
+  config->isa = ParseIsa(text);
+  if (!config->isa) return BadValue("isa", text, "auto, avx512, avx2 or reference");
+  return {};
+}
+
+Status StoreLogFormat(const std::string& text, log::Format* format) {
+  if (text != "text" && text != "json") return BadValue("log-format", text, "text or json");
+  *format = text == "json" ? log::Format::kJson : log::Format::kText;
+  return {};
+}
+
+constexpr const char* kExamples =
+    R"(Numbers take suffixes: 32k is 32,000, 32K and 32Ki are 32,768; bytes also 4GiB, 512MiB.
+
+Examples:
+  vivace serve model.gguf
+  vivace serve model.gguf --host 0.0.0.0 --port 9000 --max-model-len 4096 --max-num-seqs 32
+  vivace serve model.gguf --kv-cache-memory-bytes 2GiB --threads 8
+
+Then, from anywhere an OpenAI client runs:
+  curl http://127.0.0.1:8000/v1/chat/completions -H 'Content-Type: application/json' \
+    -d '{"messages": [{"role": "user", "content": "Hello"}]}'
+
+SIGTERM or Ctrl-C lets running answers finish; a second one ends at once.)";
+
+}  // namespace
+
+std::vector<Flag> EngineFlags(EngineConfig* config) {
+  return {
+      Count("max-model-len", "the model's", "most tokens of one sequence, prompt and output",
+            &config->max_model_len),
+      Count("max-num-seqs", fmt::to_string(config->max_num_seqs),
+            "sequences computed in one step", &config->max_num_seqs),
+      Count("max-num-batched-tokens", fmt::to_string(config->max_num_batched_tokens),
+            "tokens computed in one step; long prompts are cut into chunks",
+            &config->max_num_batched_tokens),
+      {"kv-cache-memory-bytes", "BYTES", "from free memory", "memory of the KV cache",
+       [config](const std::string& text) -> Status {
+         VIVACE_ASSIGN(config->kv_cache_memory_bytes, ParseBytes(text, "kv-cache-memory-bytes"));
+         return {};
+       }},
+      Count("num-kv-blocks", "from the memory", "size of the KV cache in blocks instead",
+            &config->num_kv_blocks),
+      Count("block-size", fmt::to_string(config->block_size), "tokens of a KV block",
+            &config->block_size),
+      {"enable-prefix-caching", "", "on", "share the KV cache of equal prompt beginnings",
+       [config](const std::string& on) -> Status {
+         config->enable_prefix_caching = on == "true";
+         return {};
+       }},
+      Count("threads", "usable CPUs", "compute threads", &config->threads),
+      {"isa", "TIER", "auto", "auto, avx512, avx2, or reference (fp32 throughout, slow)",
+       [config](const std::string& text) { return StoreIsa(text, config); }},
+      Count("seed", "random", "seed of requests that bring none", &config->seed),
+  };
+}
+
+Command ServeCommand(ServeOptions* options) {
+  Command command = {.name = "serve",
+                     .positional = "MODEL.gguf",
+                     .summary = "Serves a model over the OpenAI API.",
+                     .details = kExamples,
+                     .flags = {}};
+  command.flags = {
+      Text("host", "ADDRESS", options->host, "address to listen on; 0.0.0.0 for all",
+           &options->host),
+      Count("port", fmt::to_string(options->port), "port to listen on; 0 for any free one",
+            &options->port),
+      {"served-model-name", "NAME", "the file's name", "name in the API; may be given several times",
+       [options](const std::string& text) -> Status {
+         if (text.empty()) return BadValue("served-model-name", text, "a name");
+         options->served_model_names.push_back(text);
+         return {};
+       }},
+  };
+  for (Flag& flag : EngineFlags(&options->engine)) command.flags.push_back(std::move(flag));
+  command.flags.push_back(Text("chat-template", "FILE", "the model's",
+                               "a Jinja chat template to use instead", &options->chat_template));
+  command.flags.push_back(Count("max-queued-requests",
+                                fmt::to_string(options->engine.max_queued_requests),
+                                "waiting requests before new ones get 503",
+                                &options->engine.max_queued_requests));
+  command.flags.push_back(Count("shutdown-timeout", fmt::to_string(options->shutdown_timeout_s),
+                                "seconds running answers may take after SIGTERM",
+                                &options->shutdown_timeout_s));
+  command.flags.push_back({"log-format", "FORMAT", "text", "text or json",
+                           [options](const std::string& text) {
+                             return StoreLogFormat(text, &options->log_format);
+                           }});
+  return command;
+}
+
+}  // namespace vivace::cli

@@ -1,0 +1,29 @@
+// The flags of `vivace serve` and where each one goes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "cli/flags.h"
+#include "engine/config.h"
+
+namespace vivace::cli {
+
+struct ServeOptions {
+  EngineConfig engine;
+  std::string host = "127.0.0.1";
+  uint16_t port = 8000;
+  std::vector<std::string> served_model_names;
+  std::string chat_template;     // path; empty: the model's own
+  int shutdown_timeout_s = 30;
+  log::Format log_format = log::Format::kText;
+};
+
+// Flags that shape the engine, shared by `serve` and `chat`.
+std::vector<Flag> EngineFlags(EngineConfig* config);
+
+Command ServeCommand(ServeOptions* options);
+
+}  // namespace vivace::cli

@@ -1,0 +1,55 @@
+#include "cli/signals.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "base/check.h"
+
+namespace vivace::cli {
+namespace {
+
+sigset_t Handled() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+void Watch(int wake_fd, const std::function<void(int, int)>& on_signal) {
+  const sigset_t set = Handled();
+  const int signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+  VIVACE_CHECK(signal_fd >= 0);
+  for (int count = 0;;) {
+    pollfd fds[] = {{wake_fd, POLLIN, 0}, {signal_fd, POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0) continue;
+    if (fds[0].revents != 0) break;
+    signalfd_siginfo info;
+    if (read(signal_fd, &info, sizeof(info)) == sizeof(info)) on_signal(static_cast<int>(info.ssi_signo), ++count);
+  }
+  close(signal_fd);
+}
+
+}  // namespace
+
+void BlockSignals() {
+  const sigset_t set = Handled();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+SignalThread::SignalThread(std::function<void(int, int)> on_signal)
+    : wake_fd_(eventfd(0, EFD_CLOEXEC)),
+      thread_([this, on_signal = std::move(on_signal)] { Watch(wake_fd_, on_signal); }) {}
+
+SignalThread::~SignalThread() {
+  eventfd_write(wake_fd_, 1);
+  thread_.join();
+  close(wake_fd_);
+}
+
+}  // namespace vivace::cli

@@ -1,0 +1,27 @@
+// SIGINT and SIGTERM as calls on a thread.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+namespace vivace::cli {
+
+// Calls `on_signal(signal, count)` on a thread of its own for the first, second, ... signal that
+// BlockSignals keeps from the others. Gone with the object.
+class SignalThread {
+ public:
+  explicit SignalThread(std::function<void(int signal, int count)> on_signal);
+  ~SignalThread();
+  SignalThread(const SignalThread&) = delete;
+  SignalThread& operator=(const SignalThread&) = delete;
+
+ private:
+  int wake_fd_;
+  std::thread thread_;
+};
+
+// Blocks the signals in this thread and all it will start, so call it before any other starts.
+// SIGPIPE is ignored.
+void BlockSignals();
+
+}  // namespace vivace::cli

@@ -1,0 +1,31 @@
+// From a configuration to a running engine: opens the model file, checks all of it, packs its weights
+// and starts the step loop. What `vivace serve` and `vivace chat` stand on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/config.h"
+#include "engine/engine.h"
+#include "text/tokenizer.h"
+
+namespace vivace {
+
+struct LoadedEngine {
+  std::unique_ptr<Engine> engine;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::vector<TokenId> eos_ids;
+  std::string model_name;            // the file's own name for itself, for people; may be empty
+  std::string chat_template_source;  // empty: the file has none
+};
+
+// `progress(done, total)` in bytes of weights, from the calling thread. Errors are one line a person
+// can act on. Takes as long as reading and packing the weights.
+Result<LoadedEngine> LoadEngine(const EngineConfig& config,
+                                const std::function<void(uint64_t, uint64_t)>& progress);
+
+}  // namespace vivace

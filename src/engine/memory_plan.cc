@@ -1,0 +1,168 @@
+#include "engine/memory_plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "base/units.h"
+#include "engine/arena.h"
+
+namespace vivace {
+namespace {
+
+constexpr size_t kLogitBytes = 32u << 20;        // logits computed at once stay about this small
+constexpr int32_t kMinLogitRows = 8;
+constexpr size_t kHeadroomBytes = 256u << 20;    // left for requests, text and the allocator
+constexpr size_t kDefaultKvShare = 4;            // a quarter of the free memory, if no flag says more
+constexpr int32_t kMaxDefaultModelLen = 1 << 20; // longer contexts are asked for with --max-model-len
+
+std::optional<size_t> ReadNumber(const char* path) {
+  std::ifstream file(path);
+  size_t value = 0;
+  return file >> value ? std::optional(value) : std::nullopt;
+}
+
+std::optional<size_t> MemAvailable() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    size_t kib = 0;
+    if (std::sscanf(line.c_str(), "MemAvailable: %zu kB", &kib) == 1) return kib << 10;
+  }
+  return std::nullopt;
+}
+
+// cgroup v2, then v1; "max" does not parse and means no limit.
+std::optional<size_t> CgroupLeft() {
+  const struct {
+    const char *limit, *used;
+  } files[] = {{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
+               {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
+  for (const auto& file : files) {
+    const auto limit = ReadNumber(file.limit), used = ReadNumber(file.used);
+    if (limit && used) return *limit > *used ? *limit - *used : 0;
+  }
+  return std::nullopt;
+}
+
+kernels::WorkspaceShape MakeShape(const EngineConfig& config, const model::ModelSpec& spec, int threads,
+                                  int32_t max_model_len) {
+  kernels::WorkspaceShape shape{.max_rows = config.max_num_batched_tokens,
+                                .hidden = spec.hidden,
+                                .max_cols = spec.hidden,
+                                .max_context = max_model_len,
+                                .max_sequences = std::min(config.max_num_seqs, config.max_num_batched_tokens),
+                                .threads = threads};
+  for (const model::LayerSpec& layer : spec.layers) {
+    const model::AttentionSpec& a = layer.attention;
+    shape.max_cols = std::max({shape.max_cols, a.heads * a.head_dim, layer.mlp.ffn});
+    shape.qkv_rows = std::max(shape.qkv_rows, (a.heads + 2 * a.kv_heads) * a.head_dim);
+    shape.ffn = std::max(shape.ffn, layer.mlp.ffn);
+    shape.heads = std::max(shape.heads, a.heads);
+    shape.head_dim = std::max(shape.head_dim, a.head_dim);
+  }
+  return shape;
+}
+
+size_t ActivationBytes(const MemoryPlan& plan) {
+  const auto rows = static_cast<size_t>(plan.shape.max_rows);
+  const auto wide = static_cast<size_t>(plan.shape.heads) * static_cast<size_t>(plan.shape.head_dim);
+  const size_t floats[] = {rows * static_cast<size_t>(plan.shape.hidden), rows * wide, rows * wide,
+                           rows * static_cast<size_t>(plan.shape.ffn),
+                           static_cast<size_t>(plan.logit_rows) * static_cast<size_t>(plan.logits_stride)};
+  size_t bytes = 0;
+  for (const size_t count : floats) bytes += Arena::Rounded(count * sizeof(float));
+  return bytes;
+}
+
+Result<int32_t> ChooseModelLen(const EngineConfig& config, const model::ModelSpec& spec) {
+  if (config.max_model_len > spec.context) {
+    return Fail(ErrorCode::kInvalidArgument, "flag_range", "max-model-len",
+                "--max-model-len is {} and the model was made for {} tokens; give at most that", config.max_model_len,
+                spec.context);
+  }
+  return config.max_model_len > 0 ? config.max_model_len : std::min(spec.context, kMaxDefaultModelLen);
+}
+
+// Blocks the configuration asks for; a block here is one of every layer.
+Result<int64_t> ChooseBlocks(const EngineConfig& config, int32_t max_model_len, size_t block_bytes, size_t fixed_bytes,
+                             size_t available) {
+  const int64_t per_sequence = (int64_t{max_model_len} + config.block_size - 1) / config.block_size;
+  const size_t free = available > fixed_bytes + kHeadroomBytes ? available - fixed_bytes - kHeadroomBytes : 0;
+  int64_t blocks = config.num_kv_blocks;
+  if (blocks == 0 && config.kv_cache_memory_bytes > 0) {
+    blocks = config.kv_cache_memory_bytes / static_cast<int64_t>(block_bytes);
+  }
+  const char* flag = config.num_kv_blocks > 0 ? "num-kv-blocks" : "kv-cache-memory-bytes";
+  if (blocks > 0) {
+    const auto wanted = static_cast<unsigned __int128>(blocks) * block_bytes;
+    if (available > 0 && wanted > available - std::min(available, fixed_bytes)) {
+      return Fail(ErrorCode::kResourceExhausted, "no_memory", flag,
+                  "a KV cache of {} blocks takes {} and {} are free beside the weights; lower --{}", blocks,
+                  FormatBytes(static_cast<uint64_t>(std::min<unsigned __int128>(wanted, UINT64_MAX))),
+                  FormatBytes(available - std::min(available, fixed_bytes)), flag);
+    }
+    return std::min<int64_t>(blocks, INT32_MAX);
+  }
+  if (config.kv_cache_memory_bytes > 0) {
+    return Fail(ErrorCode::kInvalidArgument, "flag_range", flag,
+                "--kv-cache-memory-bytes is {} and one block of {} tokens takes {}; give more",
+                FormatBytes(static_cast<uint64_t>(config.kv_cache_memory_bytes)), config.block_size,
+                FormatBytes(block_bytes));
+  }
+  const auto affordable = static_cast<int64_t>(free / kDefaultKvShare / block_bytes);
+  return std::min({affordable, per_sequence * config.max_num_seqs, int64_t{INT32_MAX}});
+}
+
+}  // namespace
+
+size_t AvailableMemory() {
+  const auto system = MemAvailable(), cgroup = CgroupLeft();
+  if (system && cgroup) return std::min(*system, *cgroup);
+  return system.value_or(cgroup.value_or(0));
+}
+
+Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec& spec, const kernels::BlockOps& ops,
+                              size_t weight_bytes, int threads, size_t available) {
+  MemoryPlan plan;
+  VIVACE_ASSIGN(int32_t max_model_len, ChooseModelLen(config, spec));
+  const model::AttentionSpec& attention = spec.layers.front().attention;
+  plan.kv = {.dtype = ops.default_kv_dtype,
+             .block_size = config.block_size,
+             .kv_heads = attention.kv_heads,
+             .head_dim = attention.head_dim};
+  plan.kv_block_bytes = ops.kv_block_bytes(plan.kv);
+  if (plan.kv_block_bytes == 0) {
+    return Fail(ErrorCode::kUnsupported, "unsupported_head", "", "attention heads of {} dims are not supported by the {} kernels",
+                attention.head_dim, Name(ops.isa));
+  }
+  // The workspace may depend on the context, so it is sized for the longest before blocks are chosen.
+  plan.shape = MakeShape(config, spec, threads, max_model_len);
+  plan.workspace_bytes = ops.workspace_bytes(plan.shape);
+  plan.logits_stride = (int64_t{spec.vocab} + 15) / 16 * 16;
+  const auto fit = static_cast<int32_t>(kLogitBytes / (static_cast<size_t>(plan.logits_stride) * sizeof(float)));
+  plan.logit_rows = std::max(std::min(plan.shape.max_sequences, std::max(fit, kMinLogitRows)), 1);
+  plan.activation_bytes = ActivationBytes(plan);
+
+  const size_t layers = spec.layers.size();
+  const size_t fixed = weight_bytes + plan.workspace_bytes + plan.activation_bytes;
+  VIVACE_ASSIGN(const int64_t blocks, ChooseBlocks(config, max_model_len, plan.kv_block_bytes * layers, fixed, available));
+  const int64_t tokens = blocks * config.block_size;
+  if (blocks < 1 || (config.max_model_len > 0 && tokens < max_model_len)) {
+    return Fail(ErrorCode::kResourceExhausted, "no_memory", "max-model-len",
+                "the KV cache holds {} tokens and --max-model-len {} needs more; lower it, or give "
+                "--kv-cache-memory-bytes ({} tokens take {})",
+                tokens, max_model_len, config.block_size, FormatBytes(plan.kv_block_bytes * layers));
+  }
+  plan.kv_bytes = static_cast<size_t>(blocks) * plan.kv_block_bytes * layers;
+  plan.limits = {.vocab = spec.vocab,
+                 .max_sequences = plan.shape.max_sequences,
+                 .max_batched_tokens = config.max_num_batched_tokens,
+                 .max_model_len = static_cast<int32_t>(std::min<int64_t>(max_model_len, tokens)),
+                 .block_size = config.block_size,
+                 .num_blocks = static_cast<int32_t>(blocks)};
+  return plan;
+}
+
+}  // namespace vivace

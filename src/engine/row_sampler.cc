@@ -1,0 +1,118 @@
+#include "engine/row_sampler.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/limits.h"
+#include "sample/logprobs.h"
+
+namespace vivace {
+
+RowSampler::RowSampler(const ExecutorLimits& limits, int32_t rows_at_once, const kernels::VocabOps& ops,
+                       ThreadPool* pool, std::vector<TokenId> eos_ids)
+    : limits_(limits),
+      rows_at_once_(rows_at_once),
+      ops_(ops),
+      pool_(pool),
+      eos_ids_(std::move(eos_ids)),
+      slots_(static_cast<size_t>(limits.max_sequences)) {
+  for (int i = 0; i < pool->size(); ++i) scratch_.emplace_back(limits.vocab);
+  // A step has at most one logit row per token.
+  const auto rows = static_cast<size_t>(limits.max_batched_tokens);
+  rows_.reserve(rows);
+  indices_.reserve(static_cast<size_t>(rows_at_once));
+  result_.sampled.reserve(static_cast<size_t>(limits.max_sequences));
+  result_.prompt_rows.reserve(static_cast<size_t>(limits.max_sequences));
+  result_.logprob_rows.reserve(rows);
+  result_.top_logprobs.reserve(rows * limits::kMaxTopLogprobs);
+}
+
+void RowSampler::Bind(SeqSlot slot, const SamplingParams& params, int32_t choice, std::span<const TokenId> tokens,
+                      int32_t prompt_len) {
+  slots_[static_cast<size_t>(slot.value)].Bind(params, choice, tokens, prompt_len, eos_ids_, limits_.max_model_len);
+}
+
+void RowSampler::Begin(const StepPlan& plan) {
+  plan_ = &plan;
+  rows_.clear();
+  taken_ = 0;
+  batch_ = {};
+  result_.Clear();
+  result_.step = plan.step;
+  for (size_t i = 0; i < plan.items.size(); ++i) ListItem(static_cast<int32_t>(i), plan.items[i]);
+}
+
+void RowSampler::ListItem(int32_t index, const PlanItem& item) {
+  const SamplingParams& params = slots_[static_cast<size_t>(item.slot.value)].params();
+  const int32_t last = item.first_token + item.num_tokens - 1;
+  if (item.logit_rows == LogitRows::kAll) {
+    const auto first = static_cast<int32_t>(result_.logprob_rows.size());
+    for (int32_t row = item.first_token; row <= last; ++row) {
+      const TokenId next = row < last ? plan_->tokens[static_cast<size_t>(row + 1)] : item.next_prompt_token;
+      if (next < 0) continue;  // the prompt's last row predicts the first output token
+      LogitRow wanted{.row = row, .item = index, .prompt_token = next};
+      AddLogprobRow(&wanted, params.prompt_logprobs);
+      rows_.push_back(wanted);
+    }
+    result_.prompt_rows.push_back({index, first, static_cast<int32_t>(result_.logprob_rows.size()) - first});
+  }
+  if (!item.sample) return;
+  LogitRow wanted{.row = last, .item = index, .sampled = static_cast<int32_t>(result_.sampled.size())};
+  if (params.logprobs >= 0) AddLogprobRow(&wanted, params.logprobs);
+  result_.sampled.push_back({.item = index, .logprob_row = wanted.logprob_row});
+  rows_.push_back(wanted);
+}
+
+void RowSampler::AddLogprobRow(LogitRow* row, int32_t wanted) {
+  row->num_top = std::min(wanted, limits_.vocab);
+  row->logprob_row = static_cast<int32_t>(result_.logprob_rows.size());
+  result_.logprob_rows.push_back({.first_top = static_cast<int32_t>(result_.top_logprobs.size())});
+  result_.top_logprobs.resize(result_.top_logprobs.size() + static_cast<size_t>(row->num_top));
+}
+
+std::span<const LogitRow> RowSampler::NextRows() {
+  const size_t count = std::min(rows_.size() - taken_, static_cast<size_t>(rows_at_once_));
+  batch_ = std::span<const LogitRow>(rows_).subspan(taken_, count);
+  taken_ += count;
+  indices_.clear();
+  for (const LogitRow& row : batch_) indices_.push_back(row.row);
+  return batch_;
+}
+
+void RowSampler::Take(float* logits, int64_t stride) {
+  const auto vocab = static_cast<size_t>(limits_.vocab);
+  pool_->Run([&](int worker) {
+    for (size_t i = static_cast<size_t>(worker); i < batch_.size(); i += static_cast<size_t>(pool_->size())) {
+      TakeRow(batch_[i], {logits + static_cast<int64_t>(i) * stride, vocab}, &scratch_[static_cast<size_t>(worker)]);
+    }
+  });
+}
+
+void RowSampler::TakeRow(const LogitRow& row, std::span<float> logits, SampleScratch* scratch) {
+  const PlanItem& item = plan_->items[static_cast<size_t>(row.item)];
+  TokenId token = row.prompt_token;
+  if (row.sampled >= 0) {
+    SampledToken& sampled = result_.sampled[static_cast<size_t>(row.sampled)];
+    const int32_t position = item.first_position + item.num_tokens;
+    const auto drawn = slots_[static_cast<size_t>(item.slot.value)].Sample(ops_, logits, position, scratch);
+    if (!drawn) {
+      sampled.error = SampleError::kNonFiniteLogits;
+      return;
+    }
+    token = sampled.token = *drawn;
+  }
+  if (row.logprob_row < 0) return;
+  LogprobRow& out = result_.logprob_rows[static_cast<size_t>(row.logprob_row)];
+  const auto top = std::span(result_.top_logprobs)
+                       .subspan(static_cast<size_t>(out.first_top), static_cast<size_t>(row.num_top));
+  if (!ComputeLogprobs(ops_, logits, token, top, &out)) {
+    out = {.chosen = {token, std::numeric_limits<float>::quiet_NaN()}, .first_top = out.first_top};
+  }
+}
+
+void RowSampler::Finish(StepResult* result) {
+  std::swap(*result, result_);
+  plan_ = nullptr;
+}
+
+}  // namespace vivace

@@ -1,0 +1,69 @@
+// From a step's logits to its result: which rows need logits, what is drawn from them, and the
+// log-probabilities that were asked for. Owns the sampling state of every slot.
+//
+// Per step: Begin, then NextRows / Take until NextRows is empty, then Finish. Bind allocates; the
+// rest does not. Rows are sampled in parallel on the pool.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "engine/executor.h"
+#include "kernels/vocab_ops.h"
+#include "sample/sampler.h"
+#include "sched/step_plan.h"
+
+namespace vivace {
+
+// One row that needs logits.
+struct LogitRow {
+  int32_t row = 0;               // of the step
+  int32_t item = 0;              // index into StepPlan::items
+  int32_t sampled = -1;          // index into StepResult::sampled, or -1
+  int32_t logprob_row = -1;      // index into StepResult::logprob_rows, or -1
+  TokenId prompt_token = -1;     // the prompt token that follows, whose log-probability is wanted
+  int32_t num_top = 0;           // alternatives wanted
+};
+
+class RowSampler {
+ public:
+  RowSampler(const ExecutorLimits& limits, int32_t rows_at_once, const kernels::VocabOps& ops, ThreadPool* pool,
+             std::vector<TokenId> eos_ids);
+
+  void Bind(SeqSlot slot, const SamplingParams& params, int32_t choice, std::span<const TokenId> tokens,
+            int32_t prompt_len);
+
+  // Lists the plan's rows and lays out the result. `plan` must live until Finish.
+  void Begin(const StepPlan& plan);
+  // The next rows to compute logits for, at most rows_at_once; empty when all were taken.
+  std::span<const LogitRow> NextRows();
+  // Their indices in the step, as the lm_head op wants them.
+  std::span<const int32_t> row_indices() const { return indices_; }
+  // `logits` [rows of NextRows, stride]; edited and restored.
+  void Take(float* logits, int64_t stride);
+  // Swaps the result out; the caller's vectors are reused for the next step.
+  void Finish(StepResult* result);
+
+ private:
+  void ListItem(int32_t index, const PlanItem& item);
+  void AddLogprobRow(LogitRow* row, int32_t wanted);
+  void TakeRow(const LogitRow& row, std::span<float> logits, SampleScratch* scratch);
+
+  const ExecutorLimits limits_;
+  const int32_t rows_at_once_;
+  const kernels::VocabOps& ops_;
+  ThreadPool* const pool_;
+  const std::vector<TokenId> eos_ids_;
+  std::vector<SamplerState> slots_;
+  std::vector<SampleScratch> scratch_;   // per worker
+  const StepPlan* plan_ = nullptr;
+  std::vector<LogitRow> rows_;           // of the step
+  size_t taken_ = 0;                     // rows of earlier batches
+  std::span<const LogitRow> batch_;
+  std::vector<int32_t> indices_;         // of batch_
+  StepResult result_;
+};
+
+}  // namespace vivace

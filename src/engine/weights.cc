@@ -1,0 +1,184 @@
+#include "engine/weights.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "quant/dequantize.h"
+
+namespace vivace {
+namespace {
+
+using kernels::BlockOps;
+using kernels::MatrixGroup;
+using kernels::PackedMatrix;
+using kernels::WeightView;
+using model::WeightSpec;
+
+constexpr int32_t kTilesPerItem = 16;
+
+// Walks a model's weights once to measure the arena and once to fill it, so the two cannot disagree.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual Result<PackedMatrix> Matrix(const WeightSpec& spec) = 0;
+  // fp32 vector of `specs` one after the other; an absent one counts `absent[i]` zeros. Null if all are absent.
+  virtual Result<const float*> Vector(std::initializer_list<const WeightSpec*> specs,
+                                      std::initializer_list<int32_t> sizes) = 0;
+};
+
+class Measure final : public Sink {
+ public:
+  Measure(const model::ModelFile& file, const BlockOps& ops) : file_(file), ops_(ops) {}
+
+  Result<PackedMatrix> Matrix(const WeightSpec& spec) override {
+    VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
+    if (!ops_.can_pack(view.dtype, view.rows, view.cols)) {
+      return Fail(ErrorCode::kUnsupported, "unsupported_weight", spec.name,
+                  "{}: tensor {} ({}, {} x {}) is not one the {} kernels can compute with", file_.path(), spec.name,
+                  Info(view.dtype).name, view.rows, view.cols, Name(ops_.isa));
+    }
+    bytes_ += Arena::Rounded(ops_.packed_bytes(view.dtype, view.rows, view.cols));
+    return PackedMatrix{view.dtype, view.rows, view.cols, nullptr};
+  }
+
+  Result<const float*> Vector(std::initializer_list<const WeightSpec*>, std::initializer_list<int32_t> sizes) override {
+    size_t count = 0;
+    for (const int32_t size : sizes) count += static_cast<size_t>(size);
+    bytes_ += Arena::Rounded(count * sizeof(float));
+    return nullptr;
+  }
+
+  size_t bytes() const { return bytes_; }
+
+ private:
+  const model::ModelFile& file_;
+  const BlockOps& ops_;
+  size_t bytes_ = 0;
+};
+
+class Pack final : public Sink {
+ public:
+  Pack(const model::ModelFile& file, const BlockOps& ops, ThreadPool& pool, Arena* arena,
+       const std::function<void(uint64_t, uint64_t)>& progress)
+      : file_(file), ops_(ops), pool_(pool), arena_(arena), progress_(progress) {}
+
+  Result<PackedMatrix> Matrix(const WeightSpec& spec) override {
+    VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
+    const size_t bytes = ops_.packed_bytes(view.dtype, view.rows, view.cols);
+    std::byte* out = arena_->Take(bytes);
+    file_.Prefetch(spec);
+    const int32_t tiles = (view.rows + kernels::kTileRows - 1) / kernels::kTileRows;
+    pool_.ForEach((tiles + kTilesPerItem - 1) / kTilesPerItem, [&](int64_t item) {
+      const auto first = static_cast<int32_t>(item) * kTilesPerItem;
+      ops_.pack(view, first, std::min(first + kTilesPerItem, tiles), out);
+    });
+    file_.Release(spec);
+    Done(bytes);
+    return PackedMatrix{view.dtype, view.rows, view.cols, out};
+  }
+
+  Result<const float*> Vector(std::initializer_list<const WeightSpec*> specs,
+                              std::initializer_list<int32_t> sizes) override {
+    size_t count = 0;
+    for (const int32_t size : sizes) count += static_cast<size_t>(size);
+    auto* out = reinterpret_cast<float*>(arena_->Take(count * sizeof(float)));
+    float* at = out;
+    bool present = false;
+    for (size_t i = 0; i < specs.size(); ++i) {
+      const WeightSpec& spec = **(specs.begin() + i);
+      if (spec.present()) {
+        VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
+        quant::DequantizeRow(view.dtype, view.data, at, int64_t{view.rows} * view.cols);
+        present = true;
+      }
+      at += *(sizes.begin() + i);
+    }
+    Done(count * sizeof(float));
+    return present ? out : nullptr;
+  }
+
+ private:
+  void Done(size_t bytes) {
+    done_ += Arena::Rounded(bytes);
+    if (progress_) progress_(done_, arena_->size());
+  }
+
+  const model::ModelFile& file_;
+  const BlockOps& ops_;
+  ThreadPool& pool_;
+  Arena* arena_;
+  const std::function<void(uint64_t, uint64_t)>& progress_;
+  uint64_t done_ = 0;
+};
+
+// A group of matrices over the same input, with their biases joined if any has one.
+Result<MatrixGroup> Group(Sink* sink, std::initializer_list<const WeightSpec*> matrices,
+                          std::initializer_list<const WeightSpec*> biases) {
+  MatrixGroup group;
+  for (const WeightSpec* spec : matrices) {
+    VIVACE_ASSIGN(group.parts[group.num_parts], sink->Matrix(*spec));
+    ++group.num_parts;
+  }
+  const bool any = std::any_of(biases.begin(), biases.end(), [](const WeightSpec* b) { return b->present(); });
+  if (!any) return group;
+  const auto rows = [&](int i) { return i < group.num_parts ? group.parts[i].rows : 0; };
+  VIVACE_ASSIGN(group.bias, sink->Vector(biases, {rows(0), rows(1), rows(2)}));
+  return group;
+}
+
+Result<const float*> Norm(Sink* sink, const WeightSpec& spec) {
+  if (!spec.present()) return nullptr;
+  return sink->Vector({&spec}, {spec.rows * spec.cols});
+}
+
+Result<LayerWeights> Layer(Sink* sink, const model::LayerSpec& spec) {
+  const model::AttentionSpec& a = spec.attention;
+  const model::MlpSpec& m = spec.mlp;
+  LayerWeights layer;
+  VIVACE_ASSIGN(layer.attention_norm, Norm(sink, a.norm));
+  VIVACE_ASSIGN(layer.q_norm, Norm(sink, a.q_norm));
+  VIVACE_ASSIGN(layer.k_norm, Norm(sink, a.k_norm));
+  VIVACE_ASSIGN(layer.qkv, Group(sink, {&a.q, &a.k, &a.v}, {&a.q_bias, &a.k_bias, &a.v_bias}));
+  VIVACE_ASSIGN(layer.o, Group(sink, {&a.o}, {&a.o_bias}));
+  VIVACE_ASSIGN(layer.mlp_norm, Norm(sink, m.norm));
+  VIVACE_ASSIGN(layer.gate_up, Group(sink, {&m.gate, &m.up}, {&m.gate_bias, &m.up_bias}));
+  VIVACE_ASSIGN(layer.down, Group(sink, {&m.down}, {&m.down_bias}));
+  return layer;
+}
+
+Status Walk(Sink* sink, const model::ModelSpec& spec, Weights* weights) {
+  VIVACE_ASSIGN(weights->embedding, sink->Matrix(spec.embedding));
+  for (const model::LayerSpec& layer : spec.layers) {
+    VIVACE_ASSIGN(LayerWeights packed, Layer(sink, layer));
+    weights->layers.push_back(packed);
+  }
+  VIVACE_ASSIGN(weights->final_norm, Norm(sink, spec.final_norm));
+  weights->lm_head.num_parts = 1;
+  weights->lm_head.parts[0] = weights->embedding;
+  if (!spec.tied_embeddings) {
+    VIVACE_ASSIGN(weights->lm_head.parts[0], sink->Matrix(spec.lm_head));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<size_t> WeightArenaBytes(const model::ModelFile& file, const BlockOps& ops) {
+  Measure measure(file, ops);
+  Weights unused;
+  VIVACE_RETURN_IF_ERROR(Walk(&measure, file.spec(), &unused));
+  return measure.bytes();
+}
+
+Result<Weights> LoadWeights(const model::ModelFile& file, const BlockOps& ops, ThreadPool& pool,
+                            const std::function<void(uint64_t, uint64_t)>& progress) {
+  Weights weights;
+  VIVACE_ASSIGN(const size_t bytes, WeightArenaBytes(file, ops));
+  VIVACE_ASSIGN(weights.arena, Arena::Map(bytes, "the weights"));
+  Pack pack(file, ops, pool, &weights.arena, progress);
+  VIVACE_RETURN_IF_ERROR(Walk(&pack, file.spec(), &weights));
+  VIVACE_RETURN_IF_ERROR(file.CheckUnchanged());
+  return weights;
+}
+
+}  // namespace vivace

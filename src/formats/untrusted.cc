@@ -1,0 +1,38 @@
+#include "formats/untrusted.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "base/utf8.h"
+
+namespace vivace::formats {
+namespace {
+
+// C0, DEL and C1; the line and paragraph separators, which some terminals take for line ends.
+bool BreaksLine(char32_t c) {
+  return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029;
+}
+
+}  // namespace
+
+std::string Printable(std::string_view text, size_t max_bytes) {
+  std::string out;
+  size_t i = 0;
+  while (i < text.size()) {
+    if (out.size() >= max_bytes) return out + "...";
+    const auto next = utf8::Decode(text, i);
+    const std::string_view bytes = text.substr(i, next.length);
+    if (next.valid && !BreaksLine(next.code_point)) {
+      out.append(bytes);
+    } else {
+      for (const char byte : bytes) {
+        fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<uint8_t>(byte));
+      }
+    }
+    i += next.length;
+  }
+  return out;
+}
+
+}  // namespace vivace::formats

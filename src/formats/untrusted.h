@@ -1,0 +1,35 @@
+// Tools for bytes nobody vouches for: checked arithmetic, and text safe to show.
+// Pure functions, any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace vivace::formats {
+
+inline std::optional<uint64_t> CheckedAdd(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+  return sum;
+}
+
+inline std::optional<uint64_t> CheckedMul(uint64_t a, uint64_t b) {
+  uint64_t product;
+  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+// `value` rounded up to a multiple of `alignment`, a power of two.
+inline std::optional<uint64_t> CheckedAlignUp(uint64_t value, uint64_t alignment) {
+  const auto bumped = CheckedAdd(value, alignment - 1);
+  if (!bumped) return std::nullopt;
+  return *bumped & ~(alignment - 1);
+}
+
+// One line of valid UTF-8 for messages: control characters and bad bytes become \xNN, and what is
+// longer than `max_bytes` is cut and ends with "...".
+std::string Printable(std::string_view text, size_t max_bytes = 80);
+
+}  // namespace vivace::formats

@@ -1,0 +1,160 @@
+#include "kernels/block_ops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace vivace::kernels {
+namespace {
+
+constexpr int kHidden = 96, kFfn = 160, kVocab = 70, kThreads = 2;
+
+std::vector<float> Random(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0.0f, 1.0f);
+  std::vector<float> values(count);
+  for (auto& value : values) value = normal(random);
+  return values;
+}
+
+struct Free {
+  void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{64}); }
+};
+using Buffer = std::unique_ptr<std::byte, Free>;
+
+Buffer Allocate(size_t bytes) {
+  return Buffer(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{64})));
+}
+
+// The linear block ops of one tier over F32 weights: tiers then differ by rounding alone.
+class Model {
+ public:
+  explicit Model(Isa isa) : ops_(GetBlockOps(isa)) {
+    Pack(kHidden, kHidden, 1, output_);
+    Pack(kFfn, kHidden, 2, gate_up_);
+    Pack(kFfn, kHidden, 3, gate_up_);
+    Pack(kVocab, kHidden, 4, head_);
+    const WorkspaceShape shape{.max_rows = 33,
+                               .hidden = kHidden,
+                               .max_cols = kFfn,
+                               .qkv_rows = 96,
+                               .ffn = kFfn,
+                               .heads = 2,
+                               .head_dim = 16,
+                               .max_context = 64,
+                               .max_sequences = 4,
+                               .threads = kThreads};
+    workspace_bytes_ = ops_.workspace_bytes(shape);
+    workspace_ = Allocate(workspace_bytes_);
+  }
+
+  std::vector<float> Embed(const std::vector<TokenId>& tokens) {
+    std::vector<float> out(tokens.size() * kHidden);
+    ops_.embed({.table = &head_.parts[0], .tokens = tokens, .scale = 0.5f, .out = out.data()},
+               pool_);
+    return out;
+  }
+  std::vector<float> ProjectResidual(const std::vector<float>& y, std::vector<float> x) {
+    ops_.project_residual({.y = y.data(), .weight = &output_, .num_rows = Rows(y), .x = x.data()},
+                          workspace(), pool_);
+    return x;
+  }
+  std::vector<float> NormGateUp(const std::vector<float>& x, Activation activation) {
+    std::vector<float> out(x.size() / kHidden * kFfn);
+    ops_.norm_gate_up({.x = x.data(),
+                       .norm_weight = norm_.data(),
+                       .norm_eps = 1e-5f,
+                       .gate_up = &gate_up_,
+                       .activation = activation,
+                       .num_rows = Rows(x),
+                       .out = out.data()},
+                      workspace(), pool_);
+    return out;
+  }
+  std::vector<float> LmHead(const std::vector<float>& x, const std::vector<int32_t>& rows) {
+    constexpr int kStride = 80;
+    std::vector<float> out(rows.size() * kStride, -1.0f);
+    ops_.lm_head({.x = x.data(),
+                  .rows = rows,
+                  .norm_weight = norm_.data(),
+                  .norm_eps = 1e-5f,
+                  .head = &head_,
+                  .logits = out.data(),
+                  .logits_stride = kStride},
+                 workspace(), pool_);
+    return out;
+  }
+
+ private:
+  void Pack(int rows, int cols, uint32_t seed, MatrixGroup& group) {
+    const auto values = Random(static_cast<size_t>(rows * cols), seed);
+    weights_.push_back(Allocate(ops_.packed_bytes(DType::kF32, rows, cols)));
+    const WeightView view{DType::kF32, rows, cols,
+                          reinterpret_cast<const std::byte*>(values.data())};
+    ops_.pack(view, 0, (rows + kTileRows - 1) / kTileRows, weights_.back().get());
+    group.parts[group.num_parts++] = {DType::kF32, rows, cols, weights_.back().get()};
+  }
+  static int32_t Rows(const std::vector<float>& x) {
+    return static_cast<int32_t>(x.size()) / kHidden;
+  }
+  Workspace workspace() { return {workspace_.get(), workspace_bytes_}; }
+
+  const BlockOps& ops_;
+  std::vector<Buffer> weights_;
+  MatrixGroup output_, gate_up_, head_;
+  std::vector<float> norm_ = Random(kHidden, 9);
+  size_t workspace_bytes_ = 0;
+  Buffer workspace_;
+  ThreadPool pool_{kThreads};
+};
+
+class BlockOpsTiers : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (!Supported(GetParam())) GTEST_SKIP() << "this machine lacks " << Name(GetParam());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Tiers, BlockOpsTiers, testing::Values(Isa::kAvx2, Isa::kAvx512),
+                         [](const auto& info) { return std::string(Name(info.param)); });
+
+void ExpectClose(const std::vector<float>& got, const std::vector<float>& want, float tolerance) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_NEAR(got[i], want[i], tolerance * (1 + std::abs(want[i]))) << i;
+  }
+}
+
+TEST_P(BlockOpsTiers, LinearBlocksAgreeWithTheReference) {
+  Model tier(GetParam()), reference(Isa::kReference);
+  EXPECT_EQ(tier.Embed({0, 69, 3}), reference.Embed({0, 69, 3})) << "a copy, scaled: exact";
+  for (size_t rows : {1u, 2u, 13u, 33u}) {
+    const auto x = Random(rows * kHidden, 20), y = Random(rows * kHidden, 21);
+    ExpectClose(tier.ProjectResidual(y, x), reference.ProjectResidual(y, x), 1e-5f);
+    for (Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+      ExpectClose(tier.NormGateUp(x, activation), reference.NormGateUp(x, activation), 2e-4f);
+    }
+    const std::vector<int32_t> chosen{static_cast<int32_t>(rows) - 1, 0};
+    ExpectClose(tier.LmHead(x, chosen), reference.LmHead(x, chosen), 1e-5f);
+    EXPECT_TRUE(tier.LmHead(x, {}).empty());
+  }
+}
+
+TEST(BlockOps, EveryTierOfTheMachineIsComplete) {
+  for (Isa isa : {Isa::kReference, Isa::kAvx2, Isa::kAvx512}) {
+    if (!Supported(isa)) continue;
+    const BlockOps& ops = GetBlockOps(isa);
+    EXPECT_EQ(ops.isa, isa);
+    EXPECT_TRUE(ops.can_pack && ops.packed_bytes && ops.pack && ops.kv_block_bytes &&
+                ops.workspace_bytes && ops.embed && ops.norm_qkv && ops.attention &&
+                ops.project_residual && ops.norm_gate_up && ops.lm_head);
+    EXPECT_EQ(ops.default_kv_dtype == KvDType::kF32, isa == Isa::kReference);
+  }
+}
+
+}  // namespace
+}  // namespace vivace::kernels

@@ -1,0 +1,22 @@
+#include "kernels/linear.h"
+
+#include "base/check.h"
+#include "kernels/reference/linear_reference.h"
+#include "kernels/x86/linear_x86.h"
+
+namespace vivace::kernels {
+
+const LinearOps& GetLinearOps(Isa isa) {
+  VIVACE_CHECK(Supported(isa));
+  switch (isa) {
+    case Isa::kReference:
+      return reference::kLinearOps;
+    case Isa::kAvx2:
+      return x86::kAvx2LinearOps;
+    case Isa::kAvx512:
+      return x86::kAvx512LinearOps;
+  }
+  return reference::kLinearOps;
+}
+
+}  // namespace vivace::kernels

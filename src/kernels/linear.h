@@ -1,0 +1,85 @@
+// The linear algebra under the block ops: packed weights times rows, per tier, with fused
+// epilogues. Block ops are made of two steps: `prepare` turns fp32 rows (RMS-normalised on the way,
+// if asked) into the tier's activation format, once per input; `multiply` runs a group of matrices
+// over them.
+//
+//   reference   fp32 rows, weights dequantised row by row.
+//   avx2/avx512 int8 rows with one scale per 32 values for block-quantised weights; fp32 rows for
+//               F32, F16 and BF16 weights. A group that mixes both kinds gets both forms.
+//
+// Rule 1 holds for both steps: a row's values never depend on the other rows, the thread count or
+// the order in which tiles are computed. A NaN or infinity in a row makes that row's outputs NaN.
+// Neither step allocates. Thread: called by the engine thread, one at a time, they run on `pool`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/cpu.h"
+#include "base/thread_pool.h"
+#include "kernels/block_ops.h"
+#include "tensor/dtype.h"
+
+namespace vivace::kernels {
+
+// y = x / sqrt(mean(x^2) + eps) * weight, before the conversion. `weight` null: rows as they are.
+struct RmsNorm {
+  const float* weight = nullptr;  // [cols]
+  float eps = 0;
+};
+
+// Rows to prepare: row i starts at x + (index ? index[i] : i) * stride.
+struct InputRows {
+  const float* x = nullptr;
+  int64_t stride = 0;  // floats between rows; usually cols
+  int32_t rows = 0;
+  int32_t cols = 0;
+  const int32_t* index = nullptr;
+  RmsNorm norm = {};
+};
+
+// What `prepare` left in the caller's buffer. Valid as long as the buffer is.
+struct PreparedInput {
+  int32_t rows = 0;
+  int32_t cols = 0;
+  const std::byte* int8 = nullptr;  // the tier's own layouts; null: no weight of the group needs it
+  const std::byte* fp32 = nullptr;
+  std::byte* scratch = nullptr;  // per-thread space of `multiply`
+};
+
+// What becomes of W y + bias.
+enum class Epilogue : uint8_t {
+  kStore,        // out  = Wy                          outputs of the parts concatenate
+  kAdd,          // out += Wy
+  kSiluMul,      // out  = silu(W0 y) * (W1 y)         two parts of equal rows
+  kGeluTanhMul,  // out  = gelu_tanh(W0 y) * (W1 y)
+};
+
+struct LinearOps {
+  Isa isa;
+
+  bool (*can_pack)(DType dtype, int32_t rows, int32_t cols);
+  size_t (*packed_bytes)(DType dtype, int32_t rows, int32_t cols);
+  void (*pack)(const WeightView& source, int32_t first_tile, int32_t last_tile, std::byte* out);
+
+  // Size of the buffer `prepare` needs, for any group and any count of rows up to `rows`. Grows
+  // with each argument. A multiple of 64.
+  size_t (*input_bytes)(int32_t rows, int32_t cols, int threads);
+
+  // Converts the rows for the matrices of `group`. `buffer` is 64-byte aligned. Zero rows are fine.
+  PreparedInput (*prepare)(const InputRows& input, const MatrixGroup& group, std::byte* buffer,
+                           ThreadPool& pool);
+
+  // out[i * out_stride + n], 0 <= i < input.rows, n over the outputs of the group (one part's for
+  // the Mul epilogues). `out` needs no alignment; nothing past the last output of a row is written.
+  void (*multiply)(const MatrixGroup& group, const PreparedInput& input, Epilogue epilogue,
+                   float* out, int64_t out_stride, ThreadPool& pool);
+
+  // out[i] = table[tokens[i]] * scale
+  void (*embed)(const EmbedArgs& args, ThreadPool& pool);
+};
+
+// The tier's linear ops. Static storage. The machine must support the tier.
+const LinearOps& GetLinearOps(Isa isa);
+
+}  // namespace vivace::kernels

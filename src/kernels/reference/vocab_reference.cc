@@ -1,0 +1,49 @@
+#include <cmath>
+#include <limits>
+
+#include "kernels/vocab_tiers.h"
+
+namespace vivace::kernels::reference {
+namespace {
+
+float Max(const float* x, int32_t count) {
+  float best = -std::numeric_limits<float>::infinity();
+  for (int32_t i = 0; i < count; ++i) {
+    if (std::isnan(x[i]) || x[i] == std::numeric_limits<float>::infinity()) return NAN;
+    if (x[i] > best) best = x[i];
+  }
+  return best;
+}
+
+int32_t Find(const float* x, int32_t count, float value) {
+  for (int32_t i = 0; i < count; ++i) {
+    if (x[i] == value) return i;
+  }
+  return -1;
+}
+
+double SumExp(const float* x, int32_t count, float shift, float scale) {
+  double sum = 0;
+  for (int32_t i = 0; i < count; ++i) sum += std::exp((x[i] - shift) * scale);
+  return sum;
+}
+
+int32_t CountAbove(const float* x, int32_t count, float value) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < count; ++i) n += x[i] > value;
+  return n;
+}
+
+int32_t Collect(const float* x, int32_t count, float floor, int32_t* out) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < count; ++i) {
+    if (x[i] >= floor) out[n++] = i;
+  }
+  return n;
+}
+
+}  // namespace
+
+const VocabOps kVocabOps = {Max, Find, SumExp, CountAbove, Collect};
+
+}  // namespace vivace::kernels::reference

@@ -1,0 +1,16 @@
+#include "kernels/vocab_ops.h"
+
+#include "kernels/vocab_tiers.h"
+
+namespace vivace::kernels {
+
+const VocabOps& GetVocabOps(Isa isa) {
+  switch (isa) {
+    case Isa::kReference: return reference::kVocabOps;
+    case Isa::kAvx2: return avx2::kVocabOps;
+    case Isa::kAvx512: return avx512::kVocabOps;
+  }
+  return reference::kVocabOps;
+}
+
+}  // namespace vivace::kernels

@@ -1,0 +1,116 @@
+// Eight floats at once: see vec_avx512.h. Only files built for AVX2, FMA and F16C may include this.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace vivace::kernels::avx2 {
+
+struct Vec {
+  using F = __m256;
+  static constexpr int kLanes = 8;
+  static constexpr int kScoreRows = 6;
+  static constexpr int kScoreVecs = 2;
+  static constexpr int kValueRows = 6;
+  static constexpr int kValuePairs = 1;
+
+  static F Zero() { return _mm256_setzero_ps(); }
+  static F Set1(float x) { return _mm256_set1_ps(x); }
+  static F Load(const float* p) { return _mm256_loadu_ps(p); }
+  static void Store(float* p, F x) { _mm256_storeu_ps(p, x); }
+  static F Add(F a, F b) { return _mm256_add_ps(a, b); }
+  static F Sub(F a, F b) { return _mm256_sub_ps(a, b); }
+  static F Mul(F a, F b) { return _mm256_mul_ps(a, b); }
+  static F Max(F a, F b) { return _mm256_max_ps(a, b); }
+  static F Fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+
+  static __m256 LaneMask(int lo, int hi) {
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i at_least = _mm256_cmpgt_epi32(lane, _mm256_set1_epi32(lo - 1));
+    return _mm256_castsi256_ps(
+        _mm256_and_si256(at_least, _mm256_cmpgt_epi32(_mm256_set1_epi32(hi), lane)));
+  }
+  static F KeepLanes(F x, int lo, int hi, F other) {
+    return _mm256_blendv_ps(other, x, LaneMask(lo, hi));
+  }
+  static F LoadFirst(const float* p, int n) {
+    return _mm256_maskload_ps(p, _mm256_castps_si256(LaneMask(0, n)));
+  }
+
+  static uint32_t GreaterBits(F a, F b) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)));
+  }
+  static uint32_t GreaterEqualBits(F a, F b) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GE_OQ)));
+  }
+  static F SelectGreater(F a, F b, F x, F y) {
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_GT_OQ));
+  }
+  static uint32_t NonFiniteBits(F a) {  // x - x is 0 for a finite x, NaN for the rest
+    const F d = _mm256_sub_ps(a, a);
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(d, d, _CMP_UNORD_Q)));
+  }
+
+  static float ReduceMax(F x) {
+    __m128 a = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_max_ss(a, _mm_movehdup_ps(a)));
+  }
+  static float ReduceAdd(F x) {
+    const __m128 b = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    const __m128 c = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
+  }
+  static double ReduceAddDouble(F x) {
+    const __m256d s = _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(x)),
+                                    _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)));
+    const __m128d u = _mm_add_pd(_mm256_castpd256_pd128(s), _mm256_extractf128_pd(s, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(u, _mm_unpackhi_pd(u, u)));
+  }
+
+  static F Exp(F x) {
+    x = _mm256_max_ps(_mm256_set1_ps(-87.0f), x);
+    const F n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),
+                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    F r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693145752f), x);
+    r = _mm256_fnmadd_ps(n, _mm256_set1_ps(1.42860677e-6f), r);
+    F p = _mm256_set1_ps(1.0f / 720);
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 120));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 24));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 6));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.5f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
+    const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+  }
+
+  static F LoadLow(const uint16_t* p) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
+  }
+  static F LoadHigh(const uint16_t* p) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm256_castsi256_ps(
+        _mm256_and_si256(x, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
+  }
+  static __m256i RoundToBf16(F x) {
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded =
+        _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x00400000));
+    const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+    return _mm256_castps_si256(
+        _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), nan));
+  }
+  static void StorePair(uint16_t* p, F low, F high) {
+    const __m256i hi = _mm256_and_si256(RoundToBf16(high),
+                                        _mm256_set1_epi32(static_cast<int>(0xffff0000u)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm256_or_si256(hi, _mm256_srli_epi32(RoundToBf16(low), 16)));
+  }
+};
+
+}  // namespace vivace::kernels::avx2

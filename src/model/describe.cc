@@ -1,0 +1,199 @@
+#include "model/describe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/file_kind.h"
+#include "formats/gguf.h"
+#include "formats/safetensors.h"
+#include "formats/untrusted.h"
+#include "model/loaded_model.h"
+
+namespace vivace::model {
+namespace {
+
+using formats::GgufEntry;
+using formats::GgufType;
+using formats::Printable;
+
+constexpr size_t kMaxShownBytes = 160;
+constexpr uint64_t kMaxShownItems = 6;
+
+template <typename T>
+std::string NumberText(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return fmt::format("{}", value);
+}
+
+// The text of one number or bool of a fixed-size type, and its size.
+struct NumberType {
+  std::string (*text)(const std::byte*);
+  size_t bytes;
+};
+
+std::string BoolText(const std::byte* at) { return *at == std::byte{1} ? "true" : "false"; }
+
+// In the order of GgufType; strings and arrays have no entry.
+constexpr NumberType kNumberTypes[] = {
+    {NumberText<uint8_t>, 1},
+    {NumberText<int8_t>, 1},
+    {NumberText<uint16_t>, 2},
+    {NumberText<int16_t>, 2},
+    {NumberText<uint32_t>, 4},
+    {NumberText<int32_t>, 4},
+    {NumberText<float>, 4},
+    {BoolText, 1},
+    {nullptr, 0},
+    {nullptr, 0},
+    {NumberText<uint64_t>, 8},
+    {NumberText<int64_t>, 8},
+    {NumberText<double>, 8},
+};
+
+std::string_view AsText(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string ArrayText(const GgufEntry& entry) {
+  std::string out = fmt::format("{} items: [", entry.count);
+  uint64_t shown = 0;
+  const auto add = [&](std::string_view item) {
+    if (shown++ > 0) out += ", ";
+    out += item;
+  };
+  if (entry.item_type == GgufType::kString) {
+    const formats::GgufStrings strings(entry.count, entry.bytes);
+    for (auto it = strings.begin(); it != strings.end() && shown < kMaxShownItems; ++it) {
+      add(Printable(*it, 24));
+    }
+  } else {
+    const NumberType& type = kNumberTypes[static_cast<size_t>(entry.item_type)];
+    for (uint64_t i = 0; i < std::min(entry.count, kMaxShownItems); ++i) {
+      add(type.text(entry.bytes.data() + i * type.bytes));
+    }
+  }
+  return out + (entry.count > kMaxShownItems ? ", ...]" : "]");
+}
+
+MetadataFact Fact(const GgufEntry& entry) {
+  MetadataFact fact;
+  fact.key = Printable(entry.key);
+  fact.type = Name(entry.type);
+  if (entry.type == GgufType::kArray) {
+    fact.type = fmt::format("array of {}", Name(entry.item_type));
+    fact.value = ArrayText(entry);
+  } else if (entry.type == GgufType::kString) {
+    fact.value = Printable(AsText(entry.bytes), kMaxShownBytes);
+    if (entry.bytes.size() > kMaxShownBytes) {
+      fact.value += fmt::format(" ({} bytes)", entry.bytes.size());
+    }
+  } else {
+    fact.value = kNumberTypes[static_cast<size_t>(entry.type)].text(entry.bytes.data());
+  }
+  return fact;
+}
+
+std::string_view RopeName(RopeScaling scaling) {
+  constexpr std::string_view kNames[] = {"none", "linear", "llama3", "yarn"};
+  return kNames[static_cast<size_t>(scaling)];
+}
+
+std::vector<MetadataFact> Summarise(const ModelFile& model) {
+  const ModelSpec& spec = model.spec();
+  const AttentionSpec& attention = spec.layers.front().attention;
+  std::vector<MetadataFact> facts;
+  const auto add = [&](std::string key, std::string value) {
+    facts.push_back({std::move(key), "", std::move(value)});
+  };
+  add("architecture", spec.architecture);
+  add("name", Printable(spec.name));
+  add("layers", fmt::format("{}", spec.layers.size()));
+  add("hidden", fmt::format("{}", spec.hidden));
+  add("heads", fmt::format("{} query, {} key/value, {} wide", attention.heads, attention.kv_heads,
+                           attention.head_dim));
+  add("ffn", fmt::format("{}", spec.layers.front().mlp.ffn));
+  add("vocabulary", fmt::format("{}", spec.vocab));
+  add("context", fmt::format("{}", spec.context));
+  add("rope",
+      fmt::format("theta {}, {} dims, scaling {}", attention.rope.theta, attention.rope.dims,
+                  attention.rope.freq_divisors.empty() ? RopeName(attention.rope.scaling)
+                                                       : "by rope_freqs"));
+  add("embeddings", spec.tied_embeddings ? "tied" : "separate");
+  for (const std::string& note : spec.notes) add("note", note);
+  return facts;
+}
+
+void AddTensor(Description& d, TensorFact tensor, uint64_t elements) {
+  d.tensor_bytes += tensor.bytes;
+  d.parameters += elements;
+  auto total = std::ranges::find(d.types, tensor.type, &TypeTotal::type);
+  if (total == d.types.end()) {
+    total = d.types.insert(total, {tensor.type, 0, 0, tensor.supported});
+  }
+  ++total->tensors;
+  total->bytes += tensor.bytes;
+  d.tensors.push_back(std::move(tensor));
+}
+
+Result<Description> DescribeGguf(const std::string& path) {
+  VIVACE_ASSIGN(formats::GgufFile file, formats::GgufFile::Open(path));
+  Description d;
+  d.format = fmt::format("GGUF v{}", file.version());
+  d.file_bytes = file.file_bytes();
+  for (const GgufEntry& entry : file.entries()) d.metadata.push_back(Fact(entry));
+  for (const formats::GgufTensor& tensor : file.tensors()) {
+    const auto& type = *tensor.type;
+    AddTensor(d,
+              {Printable(tensor.name),
+               std::string(type.name),
+               {tensor.dims.rend() - tensor.rank, tensor.dims.rend()},
+               tensor.data.size(),
+               type.dtype && IsSupportedWeightType(*type.dtype)},
+              tensor.data.size() / type.block_bytes * type.block_elems);
+  }
+  auto model = CheckModel(std::move(file));
+  if (model) {
+    d.summary = Summarise(*model);
+  } else {
+    d.problem = std::move(model.error());
+  }
+  return d;
+}
+
+Result<Description> DescribeSafetensors(const std::string& path) {
+  VIVACE_ASSIGN(const auto file, formats::SafetensorsFile::Open(path));
+  Description d;
+  d.format = "safetensors";
+  d.file_bytes = file.file_bytes();
+  for (const auto& [key, value] : file.metadata()) {
+    d.metadata.push_back({Printable(key), "string", Printable(value, kMaxShownBytes)});
+  }
+  for (const auto& tensor : file.tensors()) {
+    const auto& type = *tensor.type;
+    AddTensor(d,
+              {Printable(tensor.name), std::string(type.name), tensor.shape, tensor.data.size(),
+               type.dtype && IsSupportedWeightType(*type.dtype)},
+              tensor.data.size() * 8 / type.bits);
+  }
+  d.problem =
+      Error{ErrorCode::kUnsupported, "unsupported",
+            Printable(path, 1024) + ": safetensors models are not served yet, only GGUF", ""};
+  return d;
+}
+
+}  // namespace
+
+Result<Description> Describe(const std::string& path) {
+  VIVACE_ASSIGN(const formats::FileKind kind, formats::DetectFileKind(path));
+  auto description =
+      kind == formats::FileKind::kSafetensors ? DescribeSafetensors(path) : DescribeGguf(path);
+  if (!description) return description;
+  description->path = Printable(path, 1024);
+  std::ranges::sort(description->types, std::greater<>(), &TypeTotal::bytes);
+  return description;
+}
+
+}  // namespace vivace::model

@@ -1,0 +1,100 @@
+#include "model/gguf_source.h"
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+
+namespace vivace::model {
+namespace {
+
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+// Arrays with one item for each token, if the file has them.
+constexpr std::string_view kPerToken[] = {"tokenizer.ggml.token_type", "tokenizer.ggml.scores"};
+
+}  // namespace
+
+Result<GgufSource> GgufSource::Create(const formats::GgufFile& file) {
+  GgufSource source(file);
+  VIVACE_ASSIGN(const std::string_view type, file.GetStringOr("general.type", "model"));
+  if (type != "model") {
+    return file.Fault(
+        ErrorCode::kUnsupported, "unsupported", "general.type",
+        "this file is not a whole model, but of another kind (an adapter, a projector)");
+  }
+  VIVACE_ASSIGN(const int64_t parts, file.GetIntOr("split.count", 1));
+  if (parts > 1) {
+    return file.Fault(ErrorCode::kUnsupported, "unsupported", "split.count",
+                      "this file is one of {} parts of a model; join them into one file first",
+                      parts);
+  }
+  VIVACE_ASSIGN(source.architecture_, file.GetString("general.architecture"));
+  VIVACE_ASSIGN(source.model_name_, file.GetStringOr("general.name", ""));
+  return source;
+}
+
+Result<int64_t> GgufSource::VocabularySize() const {
+  VIVACE_ASSIGN(const formats::GgufStrings tokens, file_->GetStrings(kTokens));
+  const auto size = static_cast<int64_t>(tokens.size());
+  if (size == 0) {
+    return file_->Fault(ErrorCode::kCorruptData, "vocab_mismatch", kTokens,
+                        "the vocabulary is empty");
+  }
+  if (size > limits::kMaxVocab) {
+    return file_->Fault(ErrorCode::kCorruptData, "vocab_limit", kTokens,
+                        "{} tokens, over the limit of {}", size, limits::kMaxVocab);
+  }
+  for (const std::string_view key : kPerToken) {
+    const formats::GgufEntry* entry = file_->Find(key);
+    if (entry && entry->type == formats::GgufType::kArray && entry->count != tokens.size()) {
+      return file_->Fault(ErrorCode::kCorruptData, "vocab_mismatch", key,
+                          "has {} items for {} tokens", entry->count, size);
+    }
+  }
+  return size;
+}
+
+std::string GgufSource::FullKey(std::string_view key) const {
+  return fmt::format("{}.{}", architecture_, key);
+}
+
+Result<int64_t> GgufSource::GetInt(std::string_view key) const {
+  return file_->GetInt(FullKey(key));
+}
+
+Result<double> GgufSource::GetFloat(std::string_view key) const {
+  return file_->GetFloat(FullKey(key));
+}
+
+Result<std::string_view> GgufSource::GetString(std::string_view key) const {
+  return file_->GetString(FullKey(key));
+}
+
+std::optional<SourceTensor> GgufSource::Tensor(std::string_view name) const {
+  const formats::GgufTensor* tensor = file_->FindTensor(name);
+  if (!tensor) return std::nullopt;
+  // The file lists dimensions fastest first.
+  std::vector<uint64_t> shape(tensor->dims.rend() - tensor->rank, tensor->dims.rend());
+  return SourceTensor{tensor->name, tensor->type->name, tensor->type->dtype, std::move(shape),
+                      tensor->data};
+}
+
+std::vector<std::string_view> GgufSource::TensorNames() const {
+  std::vector<std::string_view> names;
+  names.reserve(file_->tensors().size());
+  for (const auto& tensor : file_->tensors()) names.push_back(tensor.name);
+  return names;
+}
+
+tl::unexpected<Error> GgufSource::KeyFault(ErrorCode code, std::string slug, std::string_view key,
+                                           std::string text) const {
+  const bool is_general = key.starts_with("general.");
+  return file_->Fault(code, std::move(slug), is_general ? std::string(key) : FullKey(key), "{}",
+                      text);
+}
+
+tl::unexpected<Error> GgufSource::TensorFault(ErrorCode code, std::string slug,
+                                              std::string_view name, std::string text) const {
+  return file_->Fault(code, std::move(slug), name, "{}", text);
+}
+
+}  // namespace vivace::model

@@ -1,0 +1,139 @@
+#include "model/hparams.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/limits.h"
+
+namespace vivace::model {
+namespace {
+
+enum class Presence { kNeeded, kOptional };
+
+struct IntRule {
+  std::string_view key;
+  int64_t Hparams::*field;
+  int64_t min;
+  int64_t max;
+  Presence presence;
+};
+
+// Upper ends: far above any model there is, and small enough that products of two fit int64_t and
+// every matrix size fits int32_t.
+constexpr IntRule kIntRules[] = {
+    {"block_count", &Hparams::layers, 1, limits::kMaxLayers, Presence::kNeeded},
+    {"embedding_length", &Hparams::hidden, 1, 1 << 18, Presence::kNeeded},
+    {"attention.head_count", &Hparams::heads, 1, 1 << 10, Presence::kNeeded},
+    {"attention.head_count_kv", &Hparams::kv_heads, 1, 1 << 10, Presence::kOptional},
+    {"feed_forward_length", &Hparams::ffn, 1, 1 << 22, Presence::kNeeded},
+    {"context_length", &Hparams::context, 1, UINT32_MAX, Presence::kNeeded},
+    {"attention.key_length", &Hparams::head_dim, 2, 1 << 10, Presence::kOptional},
+    {"attention.value_length", &Hparams::value_dim, 2, 1 << 10, Presence::kOptional},
+    {"rope.dimension_count", &Hparams::rope_dims, 2, 1 << 10, Presence::kOptional},
+    {"expert_count", &Hparams::experts, 0, 1 << 16, Presence::kOptional},
+};
+
+struct FloatRule {
+  std::string_view key;
+  double Hparams::*field;
+  double min;
+  double max;
+  Presence presence;
+};
+
+constexpr FloatRule kFloatRules[] = {
+    {"attention.layer_norm_rms_epsilon", &Hparams::norm_eps, 1e-12, 1.0, Presence::kNeeded},
+    {"rope.freq_base", &Hparams::rope_theta, 2.0, 1e15, Presence::kOptional},
+    {"attention.scale", &Hparams::attention_scale, 1e-6, 1e3, Presence::kOptional},
+};
+
+tl::unexpected<Error> OutOfRange(const ModelSource& source, std::string_view key,
+                                 std::string text) {
+  return source.KeyFault(ErrorCode::kCorruptData, "hparam_range", key, std::move(text));
+}
+
+Status CheckHeads(const ModelSource& source, Hparams& h) {
+  if (h.head_dim == 0) {
+    if (h.hidden % h.heads != 0) {
+      return OutOfRange(source, "attention.head_count",
+                        fmt::format("{} heads do not divide the width of {}", h.heads, h.hidden));
+    }
+    h.head_dim = h.hidden / h.heads;
+  }
+  if (h.head_dim % 2 != 0 || h.head_dim > 1 << 10) {
+    return OutOfRange(
+        source, "attention.head_count",
+        fmt::format("{} heads are {} wide; an even width to 1024 is needed", h.heads, h.head_dim));
+  }
+  if (h.value_dim == 0) h.value_dim = h.head_dim;
+  if (h.value_dim != h.head_dim) {
+    return source.KeyFault(ErrorCode::kUnsupported, "unsupported", "attention.value_length",
+                           fmt::format("values {} wide beside keys {} wide are not supported",
+                                       h.value_dim, h.head_dim));
+  }
+  if (h.kv_heads == 0) h.kv_heads = h.heads;
+  if (h.heads % h.kv_heads != 0) {
+    return OutOfRange(source, "attention.head_count_kv",
+                      fmt::format("{} does not divide the {} heads", h.kv_heads, h.heads));
+  }
+  return {};
+}
+
+Status CheckRope(const ModelSource& source, Hparams& h) {
+  if (h.rope_dims == 0) h.rope_dims = h.head_dim;
+  if (h.rope_dims % 2 != 0 || h.rope_dims > h.head_dim) {
+    return OutOfRange(source, "rope.dimension_count",
+                      fmt::format("is {}; an even number up to the head width {} is needed",
+                                  h.rope_dims, h.head_dim));
+  }
+  if (h.rope_theta == 0) {
+    h.rope_theta = 10000.0;  // what the format says an absent key means
+    h.notes.push_back("the file has no rope.freq_base: 10000 is assumed");
+  }
+  if (h.attention_scale == 0) h.attention_scale = 1.0 / std::sqrt(static_cast<double>(h.head_dim));
+  return {};
+}
+
+Status CheckVocabulary(const ModelSource& source, Hparams& h) {
+  VIVACE_ASSIGN(h.vocab, source.VocabularySize());
+  if (!source.Has("vocab_size")) return {};
+  VIVACE_ASSIGN(const int64_t claimed, source.GetInt("vocab_size"));
+  if (claimed == h.vocab) return {};
+  return source.KeyFault(ErrorCode::kCorruptData, "vocab_mismatch", "vocab_size",
+                         fmt::format("is {}, but the vocabulary has {} tokens", claimed, h.vocab));
+}
+
+}  // namespace
+
+Result<int64_t> ReadIntInRange(const ModelSource& source, std::string_view key, int64_t min,
+                               int64_t max) {
+  VIVACE_ASSIGN(const int64_t value, source.GetInt(key));
+  if (value >= min && value <= max) return value;
+  return OutOfRange(source, key, fmt::format("is {}; {} to {} is allowed", value, min, max));
+}
+
+Result<double> ReadFloatInRange(const ModelSource& source, std::string_view key, double min,
+                                double max) {
+  VIVACE_ASSIGN(const double value, source.GetFloat(key));
+  if (value >= min && value <= max) return value;
+  return OutOfRange(source, key, fmt::format("is {}; {} to {} is allowed", value, min, max));
+}
+
+Result<Hparams> ReadHparams(const ModelSource& source) {
+  Hparams h;
+  for (const IntRule& rule : kIntRules) {
+    if (rule.presence == Presence::kOptional && !source.Has(rule.key)) continue;
+    VIVACE_ASSIGN(h.*rule.field, ReadIntInRange(source, rule.key, rule.min, rule.max));
+  }
+  for (const FloatRule& rule : kFloatRules) {
+    if (rule.presence == Presence::kOptional && !source.Has(rule.key)) continue;
+    VIVACE_ASSIGN(h.*rule.field, ReadFloatInRange(source, rule.key, rule.min, rule.max));
+  }
+  VIVACE_RETURN_IF_ERROR(CheckHeads(source, h));
+  VIVACE_RETURN_IF_ERROR(CheckRope(source, h));
+  VIVACE_RETURN_IF_ERROR(CheckVocabulary(source, h));
+  return h;
+}
+
+}  // namespace vivace::model

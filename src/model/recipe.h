@@ -1,0 +1,30 @@
+// Recipes: how an architecture's configuration becomes a ModelSpec. One file per family.
+// A recipe is data plus one pure function; it knows no kernels, no quantisation and no file format.
+// Static table, any thread.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/source.h"
+#include "model/spec.h"
+
+namespace vivace::model {
+
+struct Recipe {
+  std::string_view name;                            // "llama"
+  std::span<const std::string_view> architectures;  // what files call it
+  // Reads and range-checks the hyper-parameters, names every weight with its exact shape. The
+  // optional weights it names are those the source has. Reads no weight but rope_freqs.
+  Result<ModelSpec> (*build)(const ModelSource& source);
+};
+
+std::span<const Recipe* const> AllRecipes();
+
+// Unknown: unknown_architecture, naming it and listing the known ones.
+Result<const Recipe*> FindRecipe(const ModelSource& source);
+
+extern const Recipe kLlamaRecipe;
+
+}  // namespace vivace::model

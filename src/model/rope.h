@@ -1,0 +1,20 @@
+// Rotary embedding frequencies of a RopeSpec, as Hugging Face transformers computes them.
+// Pure functions; called once at load. Double precision inside.
+#pragma once
+
+#include <vector>
+
+#include "model/spec.h"
+
+namespace vivace::model {
+
+// Radians per position of each rotated pair, dims / 2 of them: scaling and freq_divisors applied.
+std::vector<double> InverseFrequencies(const RopeSpec& rope);
+
+// Multiplies cos and sin: 1 but for yarn.
+double AttentionFactor(const RopeSpec& rope);
+
+// Yarn's default attention factor for a scaling factor: 0.1 ln(factor) + 1, or 1 if factor <= 1.
+double YarnMscale(double factor);
+
+}  // namespace vivace::model

@@ -1,0 +1,15 @@
+// The RoPE part of a configuration: scaling kind and its numbers, range-checked.
+#pragma once
+
+#include "base/result.h"
+#include "model/hparams.h"
+#include "model/source.h"
+#include "model/spec.h"
+
+namespace vivace::model {
+
+// Reads the rope.scaling.* keys; dims and theta come from `hparams`. Unknown kinds are refused by
+// name. `interleaved` is the pair order this family's files store. freq_divisors stays empty.
+Result<RopeSpec> ReadRope(const ModelSource& source, const Hparams& hparams, bool interleaved);
+
+}  // namespace vivace::model

@@ -1,0 +1,51 @@
+// What a recipe may ask of a model file, whatever the file's format: hyper-parameters by canonical
+// name ("block_count"; the GGUF names without the architecture's prefix) and tensors by canonical
+// name ("blk.0.attn_q.weight"). Read-only views; the file outlives the source. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "tensor/dtype.h"
+
+namespace vivace::model {
+
+struct SourceTensor {
+  std::string_view name;        // as the file calls it
+  std::string_view type_name;   // for people
+  std::optional<DType> dtype;   // none: a type we cannot compute with
+  std::vector<uint64_t> shape;  // slowest first: [rows, cols]
+  std::span<const std::byte> data;
+};
+
+class ModelSource {
+ public:
+  virtual ~ModelSource() = default;
+
+  virtual std::string_view architecture() const = 0;  // as the file calls it
+  virtual std::string_view model_name() const = 0;    // for people; may be empty
+  // Tokens of the file's vocabulary; its arrays agree with each other (else vocab_mismatch).
+  virtual Result<int64_t> VocabularySize() const = 0;
+
+  virtual bool Has(std::string_view key) const = 0;
+  virtual Result<int64_t> GetInt(std::string_view key) const = 0;
+  virtual Result<double> GetFloat(std::string_view key) const = 0;
+  virtual Result<std::string_view> GetString(std::string_view key) const = 0;
+
+  virtual std::optional<SourceTensor> Tensor(std::string_view name) const = 0;
+  virtual std::vector<std::string_view> TensorNames() const = 0;
+
+  // An error in the file's one-line shape; `key` and `name` are canonical.
+  virtual tl::unexpected<Error> KeyFault(ErrorCode code, std::string slug, std::string_view key,
+                                         std::string text) const = 0;
+  virtual tl::unexpected<Error> TensorFault(ErrorCode code, std::string slug, std::string_view name,
+                                            std::string text) const = 0;
+};
+
+}  // namespace vivace::model

@@ -1,0 +1,241 @@
+#include "sample/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "base/cpu.h"
+#include "sample/logprobs.h"
+
+namespace vivace {
+namespace {
+
+std::vector<Isa> Tiers() {
+  std::vector<Isa> tiers;
+  for (const Isa isa : {Isa::kReference, Isa::kAvx2, Isa::kAvx512}) {
+    if (Supported(isa)) tiers.push_back(isa);
+  }
+  return tiers;
+}
+
+class SamplerTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  const kernels::VocabOps& ops() const { return kernels::GetVocabOps(GetParam()); }
+
+  std::optional<TokenId> Draw(const SamplingParams& params, std::vector<float> logits,
+                              int32_t position = 5, std::vector<TokenId> history = {0},
+                              int32_t prompt_len = 1, std::vector<TokenId> eos = {}) const {
+    SamplerState state;
+    state.Bind(params, 0, history, prompt_len, eos, 64);
+    SampleScratch scratch(static_cast<int32_t>(logits.size()));
+    const std::vector<float> before = logits;
+    const auto token = state.Sample(ops(), logits, position, &scratch);
+    EXPECT_TRUE(std::equal(before.begin(), before.end(), logits.begin(),
+                           [](float a, float b) { return a == b || (a != a && b != b); }))
+        << "edits were not taken back";
+    return token;
+  }
+
+  // The set of tokens drawn at many positions.
+  std::set<TokenId> Support(const SamplingParams& params, const std::vector<float>& logits) const {
+    std::set<TokenId> drawn;
+    for (int32_t position = 0; position < 3000; ++position) {
+      drawn.insert(*Draw(params, logits, position));
+    }
+    return drawn;
+  }
+
+  static std::vector<float> Logits(const std::vector<double>& probabilities) {
+    std::vector<float> logits;
+    for (const double p : probabilities) logits.push_back(static_cast<float>(std::log(p)));
+    return logits;
+  }
+
+  static std::vector<float> RandomLogits(size_t count, uint32_t seed, float spread = 4) {
+    std::mt19937 rng(seed);
+    std::normal_distribution<float> normal(0, spread);
+    std::vector<float> logits(count);
+    for (float& x : logits) x = normal(rng);
+    return logits;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Tiers, SamplerTest, ::testing::ValuesIn(Tiers()),
+                         [](const auto& tier) { return std::string(Name(tier.param)); });
+
+TEST_P(SamplerTest, GreedyTakesTheFirstOfTheGreatest) {
+  std::vector<float> logits = RandomLogits(49'152, 1);
+  logits[100] = logits[40'000] = 50;
+  EXPECT_EQ(Draw({.temperature = 0}, logits), 100);
+}
+
+// Bug case 2.2: every road to greedy is greedy.
+TEST_P(SamplerTest, EdgesAreGreedy) {
+  const std::vector<float> logits = RandomLogits(1000, 2);
+  const auto greedy = Draw({.temperature = 0}, logits);
+  EXPECT_EQ(Draw({.temperature = 1e-30f}, logits), greedy);
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    EXPECT_EQ(Draw({.temperature = 1.5f, .top_p = 1e-9f, .seed = seed}, logits), greedy);
+    EXPECT_EQ(Draw({.temperature = 1.5f, .top_k = 1, .seed = seed}, logits), greedy);
+    EXPECT_EQ(Draw({.temperature = 1.5f, .min_p = 1.0f, .seed = seed}, logits), greedy);
+  }
+}
+
+TEST_P(SamplerTest, NucleusKeepsTheTokenThatCrossesP) {
+  const auto logits = Logits({0.1, 0.2, 0.3, 0.4});
+  EXPECT_EQ(Support({.top_p = 0.6f}, logits), (std::set<TokenId>{2, 3}));
+  EXPECT_EQ(Support({.top_p = 0.3f}, logits), (std::set<TokenId>{3}));
+  EXPECT_EQ(Support({.top_p = 0.95f}, logits), (std::set<TokenId>{0, 1, 2, 3}));
+}
+
+TEST_P(SamplerTest, TopKAndMinPKeepTheirSets) {
+  const auto logits = Logits({0.1, 0.2, 0.3, 0.4});
+  EXPECT_EQ(Support({.top_k = 3}, logits), (std::set<TokenId>{1, 2, 3}));
+  EXPECT_EQ(Support({.top_k = 100}, logits).size(), 4u);
+  EXPECT_EQ(Support({.min_p = 0.6f}, logits), (std::set<TokenId>{2, 3}));
+  // top_p is of what top_k left: 0.4 / 0.7 already reaches a half.
+  EXPECT_EQ(Support({.top_k = 2, .top_p = 0.5f}, logits), (std::set<TokenId>{3}));
+}
+
+TEST_P(SamplerTest, FrequenciesFollowTheDistribution) {
+  const std::vector<double> wanted = {0.05, 0.15, 0.3, 0.5};
+  for (const SamplingParams& params :
+       {SamplingParams{}, SamplingParams{.top_k = 4, .top_p = 0.9999f}, SamplingParams{.min_p = 0.01f}}) {
+    std::vector<int> counts(wanted.size());
+    constexpr int kDraws = 20'000;
+    for (int32_t position = 0; position < kDraws; ++position) {
+      ++counts[static_cast<size_t>(*Draw(params, Logits(wanted), position))];
+    }
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const double sigma = std::sqrt(kDraws * wanted[i] * (1 - wanted[i]));
+      EXPECT_NEAR(counts[i], kDraws * wanted[i], 5 * sigma);
+    }
+  }
+}
+
+// Candidates far below the maximum must be found when the distribution is flat.
+TEST_P(SamplerTest, CutsAgreeWithASortedVocabulary) {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    const std::vector<float> logits = RandomLogits(3000, seed, seed % 2 == 0 ? 0.5f : 6.0f);
+    const float temperature = seed % 3 == 0 ? 0.3f : 2.5f;
+    std::vector<TokenId> order(logits.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(),
+              [&](TokenId a, TokenId b) { return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)]; });
+    double total = 0;
+    std::vector<double> weights;
+    for (const TokenId id : order) {
+      weights.push_back(std::exp((logits[static_cast<size_t>(id)] - logits[static_cast<size_t>(order[0])]) / temperature));
+      total += weights.back();
+    }
+    const float top_p = 0.2f + 0.02f * static_cast<float>(seed);
+    size_t kept = 0;
+    for (double mass = 0; mass < top_p * total; ++kept) mass += weights[kept];
+    std::vector<int> rank(order.size());
+    for (size_t i = 0; i < order.size(); ++i) rank[static_cast<size_t>(order[i])] = static_cast<int>(i);
+    for (int32_t position = 0; position < 200; ++position) {
+      const auto token = Draw({.temperature = temperature, .top_p = top_p, .seed = seed}, logits, position);
+      EXPECT_LE(rank[static_cast<size_t>(*token)], static_cast<int>(kept));  // one of slack: rounding
+      const auto narrow = Draw({.temperature = temperature, .top_k = 7, .seed = seed}, logits, position);
+      EXPECT_LT(rank[static_cast<size_t>(*narrow)], 7);
+    }
+  }
+}
+
+TEST_P(SamplerTest, SameSeedAndPositionSameToken) {
+  const std::vector<float> logits = RandomLogits(1000, 3, 1);
+  const SamplingParams params{.temperature = 1.5f, .seed = 9};
+  EXPECT_EQ(Draw(params, logits, 3), Draw(params, logits, 3));
+  std::set<TokenId> drawn;
+  for (int32_t position = 0; position < 20; ++position) drawn.insert(*Draw(params, logits, position));
+  EXPECT_GT(drawn.size(), 10u);
+}
+
+TEST_P(SamplerTest, BiasPenaltiesAndBans) {
+  const std::vector<float> logits = {1, 2, 3, 2.5f};
+  EXPECT_EQ(Draw({.temperature = 0, .logit_bias = {{0, 100.0f}}}, logits), 0);
+  EXPECT_EQ(Draw({.temperature = 0, .logit_bias = {{2, -100.0f}}}, logits), 3);
+  // Presence and frequency count output only; repetition counts the prompt as well.
+  EXPECT_EQ(Draw({.temperature = 0, .presence_penalty = 1}, logits, 5, {2}, 1), 2);
+  EXPECT_EQ(Draw({.temperature = 0, .presence_penalty = 1}, logits, 5, {0, 2}, 1), 3);
+  EXPECT_EQ(Draw({.temperature = 0, .frequency_penalty = 0.3f}, logits, 5, {0, 2}, 1), 2);
+  EXPECT_EQ(Draw({.temperature = 0, .frequency_penalty = 0.3f}, logits, 5, {0, 2, 2}, 1), 3);
+  EXPECT_EQ(Draw({.temperature = 0, .repetition_penalty = 2}, logits, 5, {2}, 1), 3);
+  EXPECT_EQ(Draw({.temperature = 0, .min_tokens = 2}, logits, 5, {0, 1}, 1, {2}), 3);
+  EXPECT_EQ(Draw({.temperature = 0, .min_tokens = 1}, logits, 5, {0, 1}, 1, {2}), 2);
+  EXPECT_EQ(Draw({.temperature = 0, .min_tokens = 2, .stop_token_ids = {2}}, logits, 5, {0}, 1), 3);
+}
+
+TEST_P(SamplerTest, NonFiniteRowsAreRefused) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float bad : {NAN, inf}) {
+    std::vector<float> logits = RandomLogits(100, 4);
+    logits[77] = bad;
+    EXPECT_EQ(Draw({.temperature = 0}, logits), std::nullopt);
+    EXPECT_EQ(Draw({.temperature = 1}, logits), std::nullopt);
+    logits[77] = -inf;
+    EXPECT_NE(Draw({.temperature = 1}, logits), std::nullopt);
+  }
+  EXPECT_EQ(Draw({.temperature = 1}, std::vector<float>(10, -inf)), std::nullopt);
+}
+
+TEST_P(SamplerTest, ABannedTokenIsNeverDrawn) {
+  std::vector<float> logits(200, -std::numeric_limits<float>::infinity());
+  logits[150] = logits[151] = -1000;
+  for (const SamplingParams& params : {SamplingParams{}, SamplingParams{.top_k = 50}, SamplingParams{.top_p = 0.99f}}) {
+    EXPECT_EQ(Support(params, logits), (std::set<TokenId>{150, 151}));
+  }
+}
+
+TEST_P(SamplerTest, LogprobsAgreeWithTheDefinition) {
+  const std::vector<float> logits = RandomLogits(5000, 8);
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(static_cast<double>(x));
+  std::vector<TokenLogprob> top(5);
+  LogprobRow row;
+  ASSERT_TRUE(ComputeLogprobs(ops(), logits, 1234, top, &row));
+  EXPECT_NEAR(row.chosen.logprob, logits[1234] - std::log(sum), 1e-5);
+  EXPECT_EQ(row.rank, 1 + std::count_if(logits.begin(), logits.end(), [&](float x) { return x > logits[1234]; }));
+  std::vector<float> sorted = logits;
+  std::sort(sorted.rbegin(), sorted.rend());
+  ASSERT_EQ(row.num_top, 5);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(logits[static_cast<size_t>(top[i].token)], sorted[i]);
+    EXPECT_NEAR(top[i].logprob, sorted[i] - std::log(sum), 1e-5);
+  }
+}
+
+TEST_P(SamplerTest, LogprobsOfATinyVocabularyAndOfNan) {
+  std::vector<TokenLogprob> top(20);
+  LogprobRow row;
+  ASSERT_TRUE(ComputeLogprobs(ops(), std::vector<float>{1, 1, 0}, 1, top, &row));
+  EXPECT_EQ(row.num_top, 3);
+  EXPECT_EQ(top[0].token, 0);
+  EXPECT_EQ(top[1].token, 1);
+  EXPECT_EQ(row.rank, 1);
+  EXPECT_FALSE(ComputeLogprobs(ops(), std::vector<float>{1, NAN}, 0, top, &row));
+}
+
+TEST(SamplingParamsTest, RangesAtTheLimitAndBeyond) {
+  constexpr int32_t kVocab = 100;
+  EXPECT_TRUE(Validate(SamplingParams{}, kVocab));
+  const auto field = [](SamplingParams params) { return Validate(params, kVocab).error().field; };
+  EXPECT_EQ(field({.temperature = -0.1f}), "temperature");
+  EXPECT_EQ(field({.temperature = NAN}), "temperature");
+  EXPECT_EQ(field({.temperature = 101}), "temperature");
+  EXPECT_EQ(field({.top_p = 0}), "top_p");
+  EXPECT_EQ(field({.presence_penalty = 2.1f}), "presence_penalty");
+  EXPECT_EQ(field({.repetition_penalty = 0}), "repetition_penalty");
+  EXPECT_EQ(field({.logit_bias = {{100, 1.0f}}}), "logit_bias");
+  EXPECT_EQ(field({.logit_bias = {{1, 101.0f}}}), "logit_bias");
+  EXPECT_EQ(field({.stop_token_ids = {-1}}), "stop_token_ids");
+  EXPECT_EQ(field({.logprobs = 21}), "logprobs");
+  EXPECT_TRUE(Validate(SamplingParams{.temperature = 100, .logit_bias = {{99, 100.0f}}, .logprobs = 20}, kVocab));
+}
+
+}  // namespace
+}  // namespace vivace

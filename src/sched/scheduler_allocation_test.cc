@@ -1,0 +1,86 @@
+// Plan and Commit must not allocate: counted by replacing the global operator new of this program.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "sched/scheduler.h"
+
+namespace {
+
+thread_local bool counting = false;
+thread_local int64_t allocations = 0;
+
+void* Allocate(size_t bytes) {
+  if (counting) ++allocations;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) { return Allocate(bytes); }
+void* operator new[](size_t bytes) { return Allocate(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+
+namespace vivace {
+namespace {
+
+// Starts, prefix hits, preemptions, ends, aborts: all in steps that allocate nothing.
+TEST(SchedulerAllocation, StepsAllocateNothing) {
+  SchedulerConfig config;
+  config.max_num_seqs = 8;
+  config.max_num_batched_tokens = 32;
+  config.max_model_len = 128;
+  config.kv = {.num_blocks = 14, .block_size = 8, .enable_prefix_caching = true};
+  Scheduler scheduler(config);
+  StepPlan plan;
+  PlanChanges changes;
+  StepResult result;
+  Effects effects;
+  scheduler.Reserve(&plan, &changes, &effects);
+  result.sampled.reserve(8);
+
+  int64_t steps = 0;
+  for (SeqKey key = 0; key < 60; ++key) {
+    const std::vector<TokenId> prompt(20 + key % 13, static_cast<TokenId>(key % 3));
+    NewSequence sequence;
+    sequence.key = key;
+    sequence.group = key / 2;
+    sequence.choice = static_cast<int32_t>(key % 2);
+    sequence.prompt = prompt;
+    sequence.max_tokens = 40;
+    scheduler.Add(sequence);
+    if (key % 7 == 3) scheduler.Abort(key - 1);
+
+    counting = true;
+    for (int i = 0; i < (key == 59 ? 5'000 : 20) && !scheduler.idle(); ++i) {
+      scheduler.Plan(&plan, &changes);
+      if (plan.empty()) continue;
+      result.Clear();
+      result.step = plan.step;
+      for (size_t item = 0; item < plan.items.size(); ++item) {
+        if (!plan.items[item].sample) continue;
+        result.sampled.push_back({.item = static_cast<int32_t>(item), .token = 5, .error = {}});
+      }
+      scheduler.Commit(plan, result, &effects);
+      ++steps;
+    }
+    counting = false;
+  }
+  EXPECT_TRUE(scheduler.idle());
+  EXPECT_EQ(allocations, 0) << "in " << steps << " steps";
+  EXPECT_GT(scheduler.stats().preemptions, 0);
+  EXPECT_GT(scheduler.stats().prefix_hits, 0);
+
+  counting = true;  // the counter counts
+  delete new int(1);
+  counting = false;
+  EXPECT_EQ(allocations, 1);
+}
+
+}  // namespace
+}  // namespace vivace

@@ -1,0 +1,173 @@
+// Scheduler::Plan: what the next step computes.
+#include <algorithm>
+
+#include "base/check.h"
+#include "sched/scheduler.h"
+
+namespace vivace {
+namespace {
+
+constexpr int32_t kWatermarkDivisor = 100;  // starting a sequence leaves at least 1 % of the blocks
+
+}  // namespace
+
+void Scheduler::Plan(StepPlan* plan, PlanChanges* changes) {
+  VIVACE_CHECK(!in_flight_);
+  plan->Clear();
+  changes->Clear();
+  changes->released.assign(released_.begin(), released_.end());
+  released_.clear();
+
+  PlanDecodes(plan, changes);
+  PlanRunningPrompts(plan);
+  // What a preemption has just freed belongs to those it was done for.
+  if (changes->preempted.empty()) PlanWaiting(plan, changes);
+
+  plan->step = ++step_;
+  in_flight_ = !plan->empty();
+}
+
+int32_t Scheduler::BudgetLeft(const StepPlan& plan) const {
+  return config_.max_num_batched_tokens - static_cast<int32_t>(plan.tokens.size());
+}
+
+// There are never more decodes than the budget: max_running_ sees to it.
+void Scheduler::PlanDecodes(StepPlan* plan, PlanChanges* changes) {
+  for (size_t i = 0; i < running_.size();) {
+    Sequence* sequence = running_[i];
+    if (sequence->decoding() && MakeRoom(i, changes)) {
+      AddItem(sequence, 1, plan);
+      ++plan->decode_tokens;
+    }
+    // Unless it was preempted and the next one has moved up.
+    if (i < running_.size() && running_[i] == sequence) ++i;
+  }
+}
+
+// Room for the token that running_[i] feeds next, at the cost of those after it in order. False: it
+// was preempted itself, or it sits this step out because nothing that could go would free a block.
+bool Scheduler::MakeRoom(size_t running_index, PlanChanges* changes) {
+  Sequence* sequence = running_[running_index];
+  while (!kv_.TryGrow(&sequence->kv, sequence->length())) {
+    Sequence* victim = LastThatFrees(running_index);
+    if (victim == nullptr) return false;
+    Preempt(victim, changes);
+    if (victim == sequence) return false;
+  }
+  return true;
+}
+
+// The first in order is never preempted. When it is short of a block, another one can always free
+// one: it fits alone, so others hold blocks that it does not; of the sequences holding these, the
+// last to start has computed a tail of its own that nobody else has matched.
+Sequence* Scheduler::LastThatFrees(size_t running_index) const {
+  const size_t first = std::max<size_t>(running_index, 1);
+  for (size_t i = running_.size(); i > first; --i) {
+    if (running_[i - 1]->kv.CountSoleBlocks() > 0) return running_[i - 1];
+  }
+  return nullptr;
+}
+
+void Scheduler::Preempt(Sequence* sequence, PlanChanges* changes) {
+  changes->released.push_back(sequence->slot);
+  changes->preempted.push_back(sequence->key);
+  LeaveSlot(sequence);
+  kv_.End(&sequence->kv);
+  sequence->computed = 0;
+  InsertOrdered(&waiting_, sequence);
+  ++counters_.preemptions;
+}
+
+// Their blocks were all taken when they started, so nothing can fail.
+void Scheduler::PlanRunningPrompts(StepPlan* plan) {
+  for (Sequence* sequence : running_) {
+    const int32_t chunk = std::min(sequence->remaining(), BudgetLeft(*plan));
+    if (chunk == 0) return;
+    if (sequence->decoding()) continue;
+    AddItem(sequence, chunk, plan);
+    plan->prefill_tokens += chunk;
+  }
+}
+
+void Scheduler::PlanWaiting(StepPlan* plan, PlanChanges* changes) {
+  for (size_t i = 0; i < waiting_.size();) {
+    if (free_slots_.empty() || BudgetLeft(*plan) == 0) return;
+    Sequence* sequence = waiting_[i];
+    if (sequence->waits_for_leader) {
+      ++i;
+      continue;
+    }
+    if (!TryStart(sequence, changes)) return;
+    waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
+    const int32_t chunk = std::min(sequence->remaining(), BudgetLeft(*plan));
+    AddItem(sequence, chunk, plan);
+    plan->prefill_tokens += chunk;
+  }
+}
+
+// Takes the cache and a slot, if there is room.
+bool Scheduler::TryStart(Sequence* sequence, PlanChanges* changes) {
+  // A row of log-probabilities exists only for a token that is computed.
+  const bool use_index = config_.kv.enable_prefix_caching && !sequence->wants_prompt_rows;
+  const auto cached = kv_.TryBegin(&sequence->kv, sequence->tokens, use_index, Headroom(*sequence));
+  if (!cached) return false;
+
+  sequence->computed = *cached;
+  sequence->slot = free_slots_.back();
+  free_slots_.pop_back();
+  slots_[sequence->slot.value] = sequence;
+  InsertOrdered(&running_, sequence);
+  if (!sequence->scheduled_before && use_index) {
+    counters_.prefix_queries += sequence->prompt_len;
+    counters_.prefix_hits += *cached;
+  }
+  changes->bound.push_back({.slot = sequence->slot,
+                            .key = sequence->key,
+                            .choice = sequence->choice,
+                            .tokens = sequence->tokens,
+                            .prompt_len = sequence->prompt_len,
+                            .cached_tokens = *cached,
+                            .first_time = !sequence->scheduled_before});
+  sequence->scheduled_before = true;
+  return true;
+}
+
+// Free blocks to leave when `candidate` starts: one for each sequence that will yet need one, so
+// that all can cross their next block boundary without a preemption.
+int32_t Scheduler::Headroom(const Sequence& candidate) const {
+  if (running_.empty()) return 0;  // alone, whatever fits may start
+  int32_t growing = kv_.BlocksFor(candidate.max_len) > kv_.BlocksFor(candidate.length());
+  for (const Sequence* sequence : running_) {
+    growing +=
+        kv_.BlocksFor(sequence->max_len) > static_cast<int32_t>(sequence->kv.blocks().size());
+  }
+  return std::max(growing, config_.kv.num_blocks / kWatermarkDivisor);
+}
+
+void Scheduler::AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan) const {
+  const int32_t begin = sequence->computed;
+  const int32_t end = begin + num_tokens;
+  const bool wants_rows = sequence->wants_prompt_rows;
+
+  PlanItem item;
+  item.slot = sequence->slot;
+  item.first_token = static_cast<int32_t>(plan->tokens.size());
+  item.num_tokens = num_tokens;
+  item.first_position = begin;
+  item.first_block = static_cast<int32_t>(plan->block_ids.size());
+  item.num_blocks = kv_.BlocksFor(end);
+  item.sample = end == sequence->length() && sequence->max_tokens > 0;
+  item.logit_rows = wants_rows    ? LogitRows::kAll
+                    : item.sample ? LogitRows::kLast
+                                  : LogitRows::kNone;
+  if (wants_rows && end < sequence->prompt_len) item.next_prompt_token = sequence->tokens[end];
+  plan->items.push_back(item);
+
+  const TokenId* tokens = sequence->tokens.data();
+  plan->tokens.insert(plan->tokens.end(), tokens + begin, tokens + end);
+  const auto blocks = sequence->kv.blocks().first(static_cast<size_t>(item.num_blocks));
+  plan->block_ids.insert(plan->block_ids.end(), blocks.begin(), blocks.end());
+  sequence->planned = num_tokens;
+}
+
+}  // namespace vivace

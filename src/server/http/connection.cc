@@ -1,0 +1,292 @@
+// The reading half: from bytes to a request handed over, and how connections end.
+#include "server/http/connection.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "server/http/error_body.h"
+#include "server/http/exchange.h"
+
+namespace vivace::server {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+constexpr int kLingerMs = 2'000;
+
+constexpr Rejection kHeaderTimeout = {408, "header_timeout",
+                                      "The request header did not arrive in time."};
+constexpr Rejection kBodyTimeout = {408, "body_timeout",
+                                    "The request body did not arrive in time."};
+constexpr Rejection kInternal = {500, "internal_error",
+                                 "The server failed to answer this request."};
+
+size_t MaxBodyBytes(const HttpOptions& options) {
+  return options.max_body_bytes > 0 ? options.max_body_bytes : limits::kMaxBodyBytes;
+}
+
+}  // namespace
+
+Connection::Connection(std::shared_ptr<Loop> loop, tcp::socket socket)
+    : loop_(std::move(loop)),
+      socket_(std::move(socket)),
+      deadline_(loop_->io),
+      stall_timer_(loop_->io) {}
+
+void Connection::Start() {
+  ErrorCode error;
+  socket_.set_option(tcp::no_delay(true), error);
+  if (!error) socket_.non_blocking(true, error);
+  if (error) return Close();  // the client is gone already
+  SetDeadline(loop_->options.idle_timeout_ms);
+  ArmRead();
+}
+
+// ---- Reading ----
+
+void Connection::ArmRead() {
+  if (closed_ || read_armed_ || peer_closed_) return;
+  if (phase_ == Phase::kAnswering && in_.size() >= limits::kMaxPipelinedBytes) {
+    return ArmHangUp();
+  }
+  read_armed_ = true;
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const ErrorCode& error) {
+    self->read_armed_ = false;
+    if (!error) self->OnReadable();
+  });
+}
+
+// With a full read-ahead an orderly end is out of sight behind unread bytes; a reset is not.
+void Connection::ArmHangUp() {
+  if (hang_up_armed_) return;
+  hang_up_armed_ = true;
+  socket_.async_wait(tcp::socket::wait_error, [self = shared_from_this()](const ErrorCode& error) {
+    self->hang_up_armed_ = false;
+    if (!error) self->Close();
+  });
+}
+
+void Connection::OnReadable() {
+  if (closed_) return;
+  ErrorCode error;
+  const size_t bytes = socket_.read_some(asio::buffer(loop_->scratch), error);
+  if (error == asio::error::would_block || error == asio::error::interrupted) return ArmRead();
+  if (error) return OnPeerClosed(error == asio::error::eof);
+  if (phase_ == Phase::kLinger) {
+    discarded_bytes_ += bytes;
+    if (discarded_bytes_ > limits::kMaxDiscardBytes) return Close();
+  } else {
+    in_.append(loop_->scratch.data(), bytes);
+    Advance();
+  }
+  ArmRead();
+}
+
+// An unanswered client that has left is gone, half-closed or not; answers already made still go
+// out.
+void Connection::OnPeerClosed(bool orderly) {
+  const bool flushing = answer_ == Answer::kComplete;
+  if (!orderly || !flushing) return Close();
+  peer_closed_ = true;
+}
+
+// Reads as far as the input allows.
+void Connection::Advance() {
+  bool more = true;
+  while (more && !closed_) {
+    switch (phase_) {
+      case Phase::kIdle:
+        if (in_.empty()) {
+          more = false;
+          break;
+        }
+        phase_ = Phase::kHead;
+        SetDeadline(loop_->options.header_timeout_ms);
+        break;
+      case Phase::kHead:
+        more = ReadHead();
+        break;
+      case Phase::kBody:
+        more = ReadBody();
+        break;
+      case Phase::kAnswering:
+      case Phase::kLinger:
+        return;
+    }
+  }
+  if (peer_closed_ && answer_ != Answer::kComplete) Close();  // nothing more will come
+}
+
+bool Connection::ReadHead() {
+  const HeadScanner::State state = scanner_.Scan(in_);
+  if (state == HeadScanner::State::kMore) return false;
+  if (state == HeadScanner::State::kRejected) {
+    Reject(scanner_.rejection());
+    return false;
+  }
+  auto head = ParseHead(scanner_.head(in_), MaxBodyBytes(loop_->options));
+  in_.erase(0, scanner_.consumed());
+  scanner_.Reset();
+  if (!head) {
+    Reject(head.error());
+    return false;
+  }
+  head_ = std::move(*head);
+  return OnHead();
+}
+
+bool Connection::OnHead() {
+  keep_alive_ = head_.request.keep_alive;
+  head_only_ = head_.request.method == "HEAD";
+  if (loop_->check) {
+    try {
+      HttpServer::Refusal verdict = loop_->check(head_.request);
+      if (verdict.status != 0) return Refuse(verdict);
+      head_.request.ticket = std::move(verdict.ticket);
+    } catch (const std::exception& e) {
+      log::Error("header check threw", {{"what", e.what()}});
+      Reject(kInternal);
+      return false;
+    }
+  }
+  if (head_.framing == BodyFraming::kNone) {
+    Dispatch();
+    return true;
+  }
+  phase_ = Phase::kBody;
+  chunks_ = ChunkDecoder(MaxBodyBytes(loop_->options));
+  SetDeadline(loop_->options.body_timeout_ms);
+  if (head_.expect_continue && in_.empty()) {
+    out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    Flush();
+  }
+  return true;
+}
+
+// Keeps the connection if there is no body to skip, or it is here already.
+bool Connection::Refuse(const HttpServer::Refusal& refusal) {
+  const bool skippable =
+      head_.framing == BodyFraming::kNone ||
+      (head_.framing == BodyFraming::kLength && in_.size() >= head_.content_length);
+  if (skippable) in_.erase(0, head_.content_length);
+  keep_alive_ = keep_alive_ && skippable;
+  SetDeadline(0);
+  phase_ = Phase::kAnswering;
+  Respond(refusal.status, refusal.headers, refusal.body);
+  if (!skippable) Linger();
+  return skippable;
+}
+
+void Connection::Reject(const Rejection& rejection) {
+  log::Debug("request refused", {{"status", rejection.status}, {"code", rejection.code}});
+  head_ = {};
+  keep_alive_ = false;
+  Respond(rejection.status, {{"Content-Type", "application/json"}},
+          ErrorBody(rejection.status, rejection.message, rejection.code));
+  Linger();
+}
+
+bool Connection::ReadBody() {
+  std::string& body = head_.request.body;
+  if (head_.framing == BodyFraming::kLength) {
+    const size_t bytes = std::min(head_.content_length - body.size(), in_.size());
+    body.append(in_, 0, bytes);
+    in_.erase(0, bytes);
+    if (body.size() < head_.content_length) return false;
+    Dispatch();
+    return true;
+  }
+  std::string_view rest = in_;
+  const ChunkDecoder::State state = chunks_.Feed(rest, body);
+  in_.erase(0, in_.size() - rest.size());
+  if (state == ChunkDecoder::State::kMore) return false;
+  if (state == ChunkDecoder::State::kRejected) {
+    Reject(chunks_.rejection());
+    return false;
+  }
+  Dispatch();
+  return true;
+}
+
+void Connection::Dispatch() {
+  SetDeadline(0);
+  phase_ = Phase::kAnswering;
+  answer_ = Answer::kPending;
+  active_ = true;
+  ++loop_->active_exchanges;
+  auto exchange =
+      std::make_shared<ConnectionExchange>(shared_from_this(), ++serial_, std::move(head_.request));
+  try {
+    loop_->handler(std::move(exchange));
+  } catch (const std::exception& e) {  // dropped unanswered, it becomes a 500
+    log::Error("request handler threw", {{"what", e.what()}});
+  }
+  if (peer_closed_ && answer_ != Answer::kComplete) Close();
+}
+
+// ---- Ending ----
+
+// Restarts the phase's clock; 0 stops it.
+void Connection::SetDeadline(int ms) {
+  const uint64_t serial = ++deadline_serial_;
+  if (ms <= 0) {
+    deadline_.cancel();
+    return;
+  }
+  deadline_.expires_after(std::chrono::milliseconds(ms));
+  deadline_.async_wait([self = shared_from_this(), serial](const ErrorCode& error) {
+    if (!error && serial == self->deadline_serial_ && !self->closed_) self->OnDeadline();
+  });
+}
+
+void Connection::OnDeadline() {
+  switch (phase_) {
+    case Phase::kHead:
+      Reject(kHeaderTimeout);
+      break;
+    case Phase::kBody:
+      Reject(kBodyTimeout);
+      break;
+    case Phase::kIdle:
+    case Phase::kAnswering:
+    case Phase::kLinger:
+      Close();
+      break;
+  }
+}
+
+void Connection::CloseIfIdle() {
+  if (phase_ == Phase::kIdle) Close();
+}
+
+void Connection::Linger() {
+  phase_ = Phase::kLinger;
+  in_.clear();
+  in_.shrink_to_fit();
+  SetDeadline(kLingerMs);
+  ArmRead();
+}
+
+void Connection::Shut(bool reset) {
+  if (closed_) return;
+  closed_ = true;
+  ErrorCode ignored;
+  if (reset) socket_.set_option(tcp::socket::linger(true, 0), ignored);
+  socket_.close(ignored);
+  deadline_.cancel();
+  stall_timer_.cancel();
+  head_ = {};  // releases the ticket
+  out_.clear();
+  if (active_) --loop_->active_exchanges;
+  active_ = false;
+  if (on_close_ && answer_ != Answer::kComplete) asio::post(loop_->io, std::move(on_close_));
+  on_close_ = nullptr;
+  loop_->connections.erase(shared_from_this());
+  if (loop_->connection_closed) loop_->connection_closed();
+}
+
+}  // namespace vivace::server

@@ -1,0 +1,22 @@
+// Reads a request body as JSON, strictly: RFC 8259, UTF-8, nesting up to limits::kJsonDepth, finite
+// numbers, no member twice, nothing before or after the value.
+//
+// Cost: one pass and one DOM. Pure function, any thread.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace vivace::server {
+
+namespace json = boost::json;
+
+// The error (kInvalidArgument, "invalid_json") names the byte where reading stopped and why.
+Result<json::value> ParseStrictJson(std::string_view text);
+
+// What a value is, as a message names it: "a string", "an object", "null".
+std::string_view KindName(const json::value& value);
+
+}  // namespace vivace::server

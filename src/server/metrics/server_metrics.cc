@@ -1,0 +1,137 @@
+#include "server/metrics/server_metrics.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+
+namespace vivace::server {
+namespace {
+
+// Seconds. First tokens and whole requests: vLLM's bounds. Between tokens: vLLM starts at 10 ms, a
+// small model on a good CPU is far below that.
+constexpr double kFirstTokenBounds[] = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,
+                                        0.25,  0.5,   0.75, 1.0,  2.5,  5.0,  7.5,  10.0,
+                                        20.0,  40.0,  80.0, 160.0, 640.0, 2560.0};
+constexpr double kInterTokenBounds[] = {0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01,
+                                        0.015,  0.02,  0.025, 0.03,  0.04,  0.05,   0.075,
+                                        0.1,    0.15,  0.2,   0.3,   0.4,   0.5,    0.75,
+                                        1.0,    2.5,   5.0,   10.0,  20.0,  40.0,   80.0};
+constexpr double kRequestBounds[] = {0.05, 0.1, 0.3, 0.5, 0.8,  1.0,   1.5,   2.0,   2.5,
+                                     5.0,  10.0, 15.0, 20.0, 30.0, 40.0,  50.0,  60.0,  120.0,
+                                     240.0, 480.0, 960.0, 1920.0, 7680.0};
+constexpr double kTokenBounds[] = {1,   2,    5,    10,   20,    50,    100,   200,
+                                   500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
+constexpr double kChoiceBounds[] = {1, 2, 5, 10, 20, 50, 100, 128};
+
+double ResidentBytes() {
+  // Second number of /proc/self/statm: resident pages.
+  std::ifstream statm("/proc/self/statm");
+  int64_t total = 0;
+  int64_t resident = 0;
+  statm >> total >> resident;
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+ServerMetrics::ServerMetrics(const std::string& model_name)
+    : registry_(Labels{{"model_name", model_name}}) {
+  AddEngineFamilies();
+  AddRequestFamilies();
+  resident_bytes_ = registry_.AddGauge("process_resident_memory_bytes", "Memory in RAM.");
+  start_time_ = registry_.AddGauge("process_start_time_seconds", "Start, in Unix time.");
+  start_time_->Set(std::chrono::duration<double>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count());
+}
+
+void ServerMetrics::AddEngineFamilies() {
+  running_ = registry_.AddGauge("vllm:num_requests_running", "Sequences in the running batch.");
+  waiting_ = registry_.AddGauge("vllm:num_requests_waiting", "Sequences waiting to run.");
+  kv_usage_ = registry_.AddGauge("vllm:kv_cache_usage_perc", "KV blocks in use, 1 is all.");
+  prompt_tokens_ = registry_.AddCounter("vllm:prompt_tokens_total",
+                                        "Prompt tokens, computed or found in the cache.");
+  generation_tokens_ = registry_.AddCounter("vllm:generation_tokens_total", "Output tokens.");
+  prefix_queries_ = registry_.AddCounter("vllm:prefix_cache_queries_total",
+                                         "Prompt tokens looked up in the prefix cache.");
+  prefix_hits_ =
+      registry_.AddCounter("vllm:prefix_cache_hits_total", "Of these, tokens that were found.");
+  preemptions_ = registry_.AddCounter("vllm:num_preemptions_total",
+                                      "Sequences set back to make room for others.");
+  blocks_total_ = registry_.AddGauge("vivace:kv_blocks_total", "KV blocks there are.");
+  blocks_used_ = registry_.AddGauge("vivace:kv_blocks_used", "KV blocks that a sequence holds.");
+  blocks_cached_ =
+      registry_.AddGauge("vivace:kv_blocks_cached", "Free KV blocks whose contents can be found.");
+  steps_ = registry_.AddCounter("vivace:engine_steps_total", "Steps completed.");
+}
+
+void ServerMetrics::AddRequestFamilies() {
+  time_to_first_token = registry_.AddHistogram("vllm:time_to_first_token_seconds",
+                                               "From arrival to the first token.",
+                                               kFirstTokenBounds);
+  inter_token_latency = registry_.AddHistogram("vllm:inter_token_latency_seconds",
+                                               "Between output tokens.", kInterTokenBounds);
+  e2e_latency = registry_.AddHistogram("vllm:e2e_request_latency_seconds",
+                                       "From arrival to the last token.", kRequestBounds);
+  queue_time = registry_.AddHistogram("vllm:request_queue_time_seconds",
+                                      "From arrival to the first step.", kRequestBounds);
+  prefill_time = registry_.AddHistogram("vllm:request_prefill_time_seconds",
+                                        "From the first step to the first token.", kRequestBounds);
+  decode_time = registry_.AddHistogram("vllm:request_decode_time_seconds",
+                                       "From the first to the last token.", kRequestBounds);
+  prompt_tokens_per_request =
+      registry_.AddHistogram("vllm:request_prompt_tokens", "Prompt tokens.", kTokenBounds);
+  generation_tokens_per_request =
+      registry_.AddHistogram("vllm:request_generation_tokens", "Output tokens.", kTokenBounds);
+  params_n = registry_.AddHistogram("vllm:request_params_n", "The parameter n.", kChoiceBounds);
+  params_max_tokens = registry_.AddHistogram("vllm:request_params_max_tokens",
+                                             "The parameter max_tokens.", kTokenBounds);
+  static constexpr const char* kFinishNames[] = {"stop", "length", "abort", "error"};
+  for (size_t i = 0; i < finished_.size(); ++i) {
+    finished_[i] = registry_.AddCounter("vllm:request_success_total", "Choices that ended.",
+                                        {{"finished_reason", kFinishNames[i]}});
+  }
+  static constexpr const char* kRejectionNames[] = {"invalid", "overloaded", "shutting_down",
+                                                    "no_route"};
+  for (size_t i = 0; i < rejected_.size(); ++i) {
+    rejected_[i] = registry_.AddCounter("vivace:requests_rejected_total", "Requests refused.",
+                                        {{"reason", kRejectionNames[i]}});
+  }
+  static constexpr const char* kClassNames[] = {"2xx", "3xx", "4xx", "5xx"};
+  for (size_t i = 0; i < responses_.size(); ++i) {
+    responses_[i] = registry_.AddCounter("vivace:http_responses_total", "Answers by status.",
+                                         {{"status", kClassNames[i]}});
+  }
+  clients_gone = registry_.AddCounter("vivace:clients_gone_total",
+                                      "Requests whose client left before the answer's end.");
+  slow_consumer_waits = registry_.AddCounter("vivace:slow_consumer_waits_total",
+                                             "Times output was held back for a slow client.");
+}
+
+void ServerMetrics::CountResponse(int status) {
+  const int index = status / 100 - 2;
+  if (index >= 0 && index < static_cast<int>(responses_.size())) {
+    responses_[static_cast<size_t>(index)]->Add();
+  }
+}
+
+std::string ServerMetrics::Render(const EngineStats& stats) {
+  running_->Set(static_cast<double>(stats.running));
+  waiting_->Set(static_cast<double>(stats.waiting));
+  const double total = static_cast<double>(stats.blocks_total);
+  kv_usage_->Set(total > 0 ? static_cast<double>(stats.blocks_used) / total : 0.0);
+  blocks_total_->Set(total);
+  blocks_used_->Set(static_cast<double>(stats.blocks_used));
+  blocks_cached_->Set(static_cast<double>(stats.blocks_cached));
+  prompt_tokens_->Mirror(stats.prompt_tokens);
+  generation_tokens_->Mirror(stats.generation_tokens);
+  prefix_queries_->Mirror(stats.prefix_queries);
+  prefix_hits_->Mirror(stats.prefix_hits);
+  preemptions_->Mirror(stats.preemptions);
+  steps_->Mirror(stats.step);
+  resident_bytes_->Set(ResidentBytes());
+  return registry_.Render();
+}
+
+}  // namespace vivace::server

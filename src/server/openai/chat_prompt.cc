@@ -1,0 +1,65 @@
+#include "server/openai/chat_prompt.h"
+
+#include <ctime>
+#include <string>
+#include <utility>
+
+#include "server/openai/messages.h"
+
+namespace vivace::server {
+namespace {
+
+std::string TokenText(const Tokenizer& tokenizer, std::optional<TokenId> id) {
+  return id ? std::string(tokenizer.TokenBytes(*id)) : std::string();
+}
+
+std::tm LocalTime() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  localtime_r(&now, &local);
+  return local;
+}
+
+}  // namespace
+
+Status CheckTextFits(std::string_view text, std::string_view field, const ServedModel& model) {
+  const size_t least = text.size() / model.longest_token_bytes;
+  if (least <= static_cast<size_t>(model.max_model_len)) return {};
+  return Fail(ErrorCode::kInvalidArgument, "context_length_exceeded", std::string(field),
+              "the prompt has at least {} tokens; this model's context is {} tokens", least,
+              model.max_model_len);
+}
+
+Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const ServedModel& model) {
+  if (model.chat_template == nullptr) {
+    return Fail(ErrorCode::kUnsupported, "no_chat_template", "messages",
+                "this model has no chat template; use /v1/completions");
+  }
+  ChatRenderInput input;
+  VIVACE_ASSIGN(input.messages, NormalizeMessages(*params.messages));
+  if (params.tools != nullptr) input.tools = *params.tools;
+  if (params.chat_template_kwargs != nullptr) input.extra = *params.chat_template_kwargs;
+  input.bos_token = TokenText(*model.tokenizer, model.tokenizer->bos());
+  input.eos_token = TokenText(*model.tokenizer, model.tokenizer->eos());
+  input.add_generation_prompt = params.add_generation_prompt && !params.continue_final_message;
+  input.continue_final_message = params.continue_final_message;
+  input.now = LocalTime();
+  auto rendered = model.chat_template->Render(input);
+  if (!rendered) {
+    if (rendered.error().field.empty()) rendered.error().field = "messages";
+    return tl::unexpected<Error>(std::move(rendered.error()));
+  }
+  if (params.endpoint == kChat) {
+    VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, "messages", model));
+  }
+  std::vector<TokenId> ids = model.tokenizer->EncodeSegments(rendered->text, rendered->segments);
+  // Templates write BOS themselves; a caller may ask for one where the template does not.
+  const auto bos = model.tokenizer->bos();
+  if (params.add_special_tokens == true && model.tokenizer->add_bos() && bos &&
+      (ids.empty() || ids.front() != *bos)) {
+    ids.insert(ids.begin(), *bos);
+  }
+  return ids;
+}
+
+}  // namespace vivace::server

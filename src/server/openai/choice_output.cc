@@ -1,0 +1,155 @@
+#include "server/openai/choice_output.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace vivace::server {
+namespace {
+
+// Of valid UTF-8: every byte but continuation bytes begins a character.
+int64_t CountChars(std::string_view text) {
+  return std::count_if(text.begin(), text.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+}  // namespace
+
+ChoiceOutput::ChoiceOutput(const RequestParams& params, std::shared_ptr<const Tokenizer> tokenizer,
+                           std::span<const TokenId> eos_ids)
+    : params_(params),
+      tokenizer_(tokenizer),
+      stop_ids_(params.sampling.stop_token_ids),
+      explicit_stop_ids_(stop_ids_.size()),
+      detokenizer_(std::move(tokenizer), params.skip_special_tokens),
+      matcher_(params.stop, params.include_stop_str_in_output) {
+  if (!params.sampling.ignore_eos) {
+    stop_ids_.insert(stop_ids_.end(), eos_ids.begin(), eos_ids.end());
+  }
+}
+
+void ChoiceOutput::Echo(std::span<const TokenId> prompt, const PromptLogprobs* logprobs) {
+  echo_ = prompt;
+  echo_logprobs_ = logprobs;
+}
+
+void ChoiceOutput::TakeEcho() {
+  const std::span<const TokenId> prompt = std::exchange(echo_, {});
+  const PromptLogprobs* logprobs = echo_logprobs_;
+  // A detokeniser of its own, which shows control tokens: the prompt is repeated as it was given.
+  Detokenizer detokenizer(tokenizer_, /*skip_special=*/false);
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    if (logprobs != nullptr) {
+      LogprobEntry entry{prompt[i], i > 0, 0.0f, {}, made_chars_};
+      if (i > 0) {
+        entry.logprob = logprobs->chosen[i].logprob;
+        entry.top = std::span(logprobs->top)
+                        .subspan(i * static_cast<size_t>(logprobs->stride),
+                                 static_cast<size_t>(logprobs->num_top[i]));
+      }
+      entries_.push_back(entry);
+      entry_begins_.push_back(made_bytes_);
+    }
+    const std::string_view text = detokenizer.Push(prompt[i]);
+    made_bytes_ += static_cast<int64_t>(text.size());
+    made_chars_ += CountChars(text);
+    text_ += text;
+  }
+  const std::string_view rest = detokenizer.Finish();
+  made_bytes_ += static_cast<int64_t>(rest.size());
+  made_chars_ += CountChars(rest);
+  text_ += rest;
+  released_bytes_ = made_bytes_;
+  ready_entries_ = entries_.size();
+}
+
+bool ChoiceOutput::Feed(TokenStream* stream) {
+  if (finished_) return false;
+  int32_t index = stream->tokens_read();
+  const std::span<const TokenId> news = stream->Read();
+  const FinishReason reason = stream->finish_reason();
+  if (news.empty() && reason == FinishReason::kNone) return false;
+  TakeEcho();
+  for (const TokenId token : news) {
+    Take(stream, token, index++);
+    if (finished_) return true;
+  }
+  if (reason != FinishReason::kNone) EndByStream(reason);
+  return true;
+}
+
+// A stop token is known by its id, not by the stream's end: the end may be seen a moment later.
+void ChoiceOutput::Take(TokenStream* stream, TokenId token, int32_t index) {
+  tokens_ += 1;
+  if (params_.return_token_ids) token_ids_.push_back(token);
+  const auto stop = std::find(stop_ids_.begin(), stop_ids_.end(), token);
+  const bool stops = stop != stop_ids_.end();
+  if (stops && !params_.include_stop_str_in_output) {
+    FlushText();
+  } else {
+    if (params_.logprobs) {
+      entries_.push_back(
+          {token, true, stream->chosen(index).logprob, stream->top(index), made_chars_});
+      entry_begins_.push_back(made_bytes_);
+    }
+    TakeText(detokenizer_.Push(token), tokens_ > params_.sampling.min_tokens);
+    if (stops && !finished_) FlushText();
+  }
+  if (!stops || finished_) return;
+  finished_ = true;
+  if (stop - stop_ids_.begin() < static_cast<ptrdiff_t>(explicit_stop_ids_)) {
+    end_.stop_reason = token;
+  }
+  ready_entries_ = entries_.size();
+}
+
+void ChoiceOutput::TakeText(std::string_view text, bool may_stop) {
+  made_bytes_ += static_cast<int64_t>(text.size());
+  made_chars_ += CountChars(text);
+  const std::string_view safe = matcher_.Push(text, may_stop);
+  text_ += safe;
+  released_bytes_ += static_cast<int64_t>(safe.size());
+  if (matcher_.stopped()) {
+    finished_ = stopped_by_text_ = true;
+    end_.stop_reason = params_.stop[static_cast<size_t>(matcher_.matched())];
+  }
+  Release();
+}
+
+// The text's end: a cut character, and what was held back for a stop string that did not come.
+void ChoiceOutput::FlushText() {
+  TakeText(detokenizer_.Finish(), true);
+  if (finished_) return;
+  const std::string_view held = matcher_.Finish();
+  text_ += held;
+  released_bytes_ += static_cast<int64_t>(held.size());
+}
+
+void ChoiceOutput::EndByStream(FinishReason reason) {
+  FlushText();
+  if (finished_) {
+    stopped_by_text_ = false;  // the engine has ended it as well
+    return;
+  }
+  finished_ = true;
+  end_.by_length = reason == FinishReason::kLength;
+  if (reason == FinishReason::kAborted || reason == FinishReason::kError) failure_ = reason;
+  ready_entries_ = entries_.size();
+}
+
+// Entries whose token has begun in the released text.
+void ChoiceOutput::Release() {
+  while (ready_entries_ < entries_.size() && entry_begins_[ready_entries_] < released_bytes_) {
+    ready_entries_ += 1;
+  }
+}
+
+void ChoiceOutput::Consume() {
+  text_.clear();
+  token_ids_.clear();
+  const auto count = static_cast<ptrdiff_t>(ready_entries_);
+  entries_.erase(entries_.begin(), entries_.begin() + count);
+  entry_begins_.erase(entry_begins_.begin(), entry_begins_.begin() + count);
+  ready_entries_ = 0;
+}
+
+}  // namespace vivace::server

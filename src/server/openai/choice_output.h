@@ -1,0 +1,93 @@
+// One choice on its way out: token ids become text, stop strings end it, log-probabilities wait for
+// the text of their token.
+//
+// Feed() takes what the engine published; what may be sent then stands in text(), logprobs() and
+// token_ids() until Consume() (streams) or for good (whole answers). Text held back because it could
+// become a stop string keeps the log-probabilities of its tokens back as well; a token whose text
+// was cut away by a stop string gets none. The loop thread owns it. After the first tokens a choice
+// without log-probabilities allocates only as its text grows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "engine/request.h"
+#include "server/openai/logprobs.h"
+#include "server/openai/response_writer.h"
+#include "server/params/request_params.h"
+#include "text/detokenizer.h"
+#include "text/stop_matcher.h"
+
+namespace vivace::server {
+
+class ChoiceOutput {
+ public:
+  // `params` must outlive it; `eos_ids` are the model's.
+  ChoiceOutput(const RequestParams& params, std::shared_ptr<const Tokenizer> tokenizer,
+               std::span<const TokenId> eos_ids);
+
+  // Puts the prompt before the output: its text, which is never searched for stop strings, and its
+  // tokens' log-probabilities if `logprobs` is not null. These are read at the first news, when the
+  // engine has completed them; both must live until then.
+  void Echo(std::span<const TokenId> prompt, const PromptLogprobs* logprobs);
+
+  // Reads the stream dry. True if there is news.
+  bool Feed(TokenStream* stream);
+
+  // Ended: `end` or `failure` says how. Tokens that come later are not looked at.
+  bool finished() const { return finished_; }
+  const ChoiceEnd& end() const { return end_; }
+  // kAborted or kError when it did not end by itself, else kNone.
+  FinishReason failure() const { return failure_; }
+  // A stop string ended it while the engine goes on: the engine must be told.
+  bool must_abort() const { return stopped_by_text_; }
+
+  std::string_view text() const { return text_; }
+  std::span<const LogprobEntry> logprobs() const {
+    return std::span(entries_).first(ready_entries_);
+  }
+  std::span<const TokenId> token_ids() const { return token_ids_; }
+  int64_t tokens() const { return tokens_; }
+
+  // Forgets what text(), logprobs() and token_ids() show.
+  void Consume();
+
+ private:
+  void TakeEcho();
+  void Take(TokenStream* stream, TokenId token, int32_t index);
+  void TakeText(std::string_view text, bool may_stop);
+  void EndByStream(FinishReason reason);
+  void FlushText();
+  void Release();
+
+  const RequestParams& params_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::vector<TokenId> stop_ids_;        // explicit ones, then the model's unless ignored
+  size_t explicit_stop_ids_;
+  Detokenizer detokenizer_;
+  StopMatcher matcher_;
+
+  std::span<const TokenId> echo_;        // not yet taken
+  const PromptLogprobs* echo_logprobs_ = nullptr;
+
+  std::string text_;                     // may be sent
+  std::vector<LogprobEntry> entries_;
+  std::vector<int64_t> entry_begins_;    // byte of the choice's text where each entry's token begins
+  size_t ready_entries_ = 0;
+  std::vector<TokenId> token_ids_;       // only if they are wanted
+  int64_t tokens_ = 0;
+  int64_t made_bytes_ = 0;               // of text, held back or not
+  int64_t made_chars_ = 0;
+  int64_t released_bytes_ = 0;
+  bool finished_ = false;
+  bool stopped_by_text_ = false;
+  ChoiceEnd end_;
+  FinishReason failure_ = FinishReason::kNone;
+};
+
+}  // namespace vivace::server

@@ -1,0 +1,180 @@
+#include "server/openai/messages.h"
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/limits.h"
+#include "server/json/strict_json.h"
+
+namespace vivace::server {
+namespace {
+
+constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
+
+// Reads one message; `path` names it in errors.
+class MessageReader {
+ public:
+  MessageReader(const json::object& message, size_t index)
+      : message_(message), path_(fmt::format("messages[{}]", index)) {}
+
+  Result<json::object> Read() {
+    VIVACE_RETURN_IF_ERROR(ReadRole());
+    VIVACE_RETURN_IF_ERROR(ReadContent());
+    for (const std::string_view name : {"name", "tool_call_id", "reasoning_content"}) {
+      VIVACE_RETURN_IF_ERROR(CopyString(name));
+    }
+    VIVACE_RETURN_IF_ERROR(ReadToolCalls());
+    return std::move(out_);
+  }
+
+ private:
+  tl::unexpected<Error> Wrong(std::string_view member, std::string_view rest) const {
+    std::string field = fmt::format("{}.{}", path_, member);
+    std::string message = fmt::format("`{}` {}", field, rest);
+    return tl::unexpected<Error>(
+        Error{ErrorCode::kInvalidArgument, "invalid_value", std::move(message), std::move(field)});
+  }
+
+  // Null counts as absent.
+  const json::value* Find(std::string_view name) const {
+    const json::value* value = message_.if_contains(name);
+    return value == nullptr || value->is_null() ? nullptr : value;
+  }
+
+  Status ReadRole() {
+    const json::value* role = Find("role");
+    const bool known = role != nullptr && role->is_string() &&
+                       std::find(std::begin(kRoles), std::end(kRoles),
+                                 std::string_view(role->get_string())) != std::end(kRoles);
+    if (!known) return Wrong("role", "must be system, developer, user, assistant or tool");
+    assistant_ = role->get_string() == "assistant";
+    out_["role"] = *role;
+    return {};
+  }
+
+  Status ReadContent() {
+    const json::value* content = Find("content");
+    if (content == nullptr) {
+      if (!assistant_) return Wrong("content", "is required; only an assistant's can be null");
+      out_["content"] = "";
+      return {};
+    }
+    if (content->is_string()) {
+      out_["content"] = *content;
+      return {};
+    }
+    if (!content->is_array()) {
+      return Wrong("content", fmt::format("must be a string or a list of parts, not {}",
+                                          KindName(*content)));
+    }
+    return ReadParts(content->get_array());
+  }
+
+  Status ReadParts(const json::array& parts) {
+    json::array out;
+    for (const json::value& part : parts) {
+      const json::object* object = part.if_object();
+      if (object == nullptr) return Wrong("content", "has a part that is not an object");
+      const json::value* type = object->if_contains("type");
+      if (type == nullptr || !type->is_string()) return Wrong("content", "has a part without a type");
+      if (type->get_string() != "text") {
+        return Wrong("content", "has a part that is not of type \"text\"; this model reads text only");
+      }
+      const json::value* part_text = object->if_contains("text");
+      if (part_text == nullptr || !part_text->is_string()) {
+        return Wrong("content", "has a text part without a \"text\" string");
+      }
+      out.push_back({{"type", "text"}, {"text", *part_text}});
+    }
+    out_["content"] = std::move(out);
+    return {};
+  }
+
+  Status CopyString(std::string_view name) {
+    const json::value* value = Find(name);
+    if (value == nullptr) return {};
+    if (!value->is_string()) return Wrong(name, "must be a string");
+    out_[name] = *value;
+    return {};
+  }
+
+  Status ReadToolCalls() {
+    const json::value* calls = Find("tool_calls");
+    if (calls == nullptr) return {};
+    if (!calls->is_array() || !assistant_) {
+      return Wrong("tool_calls", "must be a list, and only an assistant has it");
+    }
+    if (calls->get_array().empty()) return {};
+    if (calls->get_array().size() > limits::kMaxTools) return Wrong("tool_calls", "is too long");
+    json::array out;
+    for (const json::value& call : calls->get_array()) {
+      VIVACE_ASSIGN(json::object read, ReadToolCall(call));
+      out.push_back(std::move(read));
+    }
+    out_["tool_calls"] = std::move(out);
+    return {};
+  }
+
+  Result<json::object> ReadToolCall(const json::value& call) const {
+    const json::object* object = call.if_object();
+    const json::value* function = object != nullptr ? object->if_contains("function") : nullptr;
+    if (function == nullptr || !function->is_object()) {
+      return Wrong("tool_calls", "has a call without a \"function\" object");
+    }
+    const json::value* name = function->get_object().if_contains("name");
+    if (name == nullptr || !name->is_string()) {
+      return Wrong("tool_calls", "has a function without a \"name\"");
+    }
+    json::object function_out;
+    function_out["name"] = *name;
+    VIVACE_ASSIGN(function_out["arguments"],
+                  ReadArguments(function->get_object().if_contains("arguments")));
+    json::object out;
+    const json::value* id = object->if_contains("id");
+    if (id != nullptr && id->is_string()) out["id"] = *id;
+    out["type"] = "function";
+    out["function"] = std::move(function_out);
+    return out;
+  }
+
+  // A JSON text in OpenAI's API; templates want the object.
+  Result<json::value> ReadArguments(const json::value* arguments) const {
+    if (arguments == nullptr || arguments->is_null()) return json::value(json::object());
+    if (arguments->is_object()) return *arguments;
+    if (!arguments->is_string()) return Wrong("tool_calls", "has arguments that are not a string");
+    if (arguments->get_string().empty()) return json::value(json::object());
+    auto parsed = ParseStrictJson(arguments->get_string());
+    if (!parsed || !parsed->is_object()) {
+      return Wrong("tool_calls", "has arguments that are not the text of a JSON object");
+    }
+    return std::move(*parsed);
+  }
+
+  const json::object& message_;
+  const std::string path_;
+  bool assistant_ = false;
+  json::object out_;
+};
+
+}  // namespace
+
+Result<json::array> NormalizeMessages(const json::array& messages) {
+  json::array out;
+  out.reserve(messages.size());
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const json::object* message = messages[i].if_object();
+    if (message == nullptr) {
+      const std::string field = fmt::format("messages[{}]", i);
+      return Fail(ErrorCode::kInvalidArgument, "invalid_type", field,
+                  "`{}` must be an object, not {}", field, KindName(messages[i]));
+    }
+    VIVACE_ASSIGN(json::object read, MessageReader(*message, i).Read());
+    out.push_back(std::move(read));
+  }
+  return out;
+}
+
+}  // namespace vivace::server

@@ -1,0 +1,144 @@
+#include "server/openai/prepare.h"
+
+#include <algorithm>
+
+#include "server/json/json_writer.h"
+#include "server/json/strict_json.h"
+#include "server/openai/chat_prompt.h"
+#include "server/openai/logprobs.h"
+#include "server/params/table.h"
+
+namespace vivace::server {
+namespace {
+
+// OpenAI's default for completions; chat goes on to the end of the context.
+constexpr int32_t kDefaultCompletionTokens = 16;
+
+// The DOM must not move once params point into it.
+Status ParseBody(Endpoint endpoint, std::string_view text, const ServedModel& model,
+                 json::value* body, RequestParams* params) {
+  VIVACE_ASSIGN(*body, ParseStrictJson(text));
+  VIVACE_ASSIGN(*params, ParseParams(*body, {endpoint, model.vocab}));
+  return model.CheckName(params->model);
+}
+
+Status CheckLength(const PreparedRequest& request, size_t prompt_tokens,
+                   const ServedModel& model) {
+  const std::string field = request.params.endpoint == kChat ? "messages" : "prompt";
+  if (prompt_tokens == 0) {
+    return Fail(ErrorCode::kInvalidArgument, "empty_prompt", field,
+                "the prompt is empty; give at least one token");
+  }
+  const int64_t answer = request.params.wanted_tokens() == 0 ? 0 : 1;
+  if (static_cast<int64_t>(prompt_tokens) + answer <= model.max_model_len) return {};
+  return Fail(ErrorCode::kInvalidArgument, "context_length_exceeded", field,
+              "the prompt has {} tokens; this model's context is {} tokens, the answer included",
+              prompt_tokens, model.max_model_len);
+}
+
+Result<std::vector<TokenId>> TokenizePrompt(const Prompt& prompt, const RequestParams& params,
+                                            const ServedModel& model) {
+  if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
+  const std::string& text = std::get<std::string>(prompt);
+  VIVACE_RETURN_IF_ERROR(CheckTextFits(text, "prompt", model));
+  return model.tokenizer->Encode(
+      text, {.add_special_tokens = params.add_special_tokens.value_or(true)});
+}
+
+void WriteIdArray(std::string_view key, std::span<const TokenId> ids, JsonWriter* w) {
+  w->Key(key);
+  w->BeginArray();
+  for (const TokenId id : ids) w->Int(id);
+  w->EndArray();
+}
+
+}  // namespace
+
+GenerationRequest PreparedRequest::EngineRequest(size_t i, int32_t max_model_len) const {
+  GenerationRequest request;
+  request.prompt = prompts[i];
+  request.sampling = params.sampling;
+  request.num_choices = params.n;
+  request.priority = params.priority;
+  request.cache_salt = params.cache_salt;
+  const auto room =
+      static_cast<int32_t>(static_cast<int64_t>(max_model_len) -
+                           static_cast<int64_t>(request.prompt.size()));
+  const int32_t by_default = params.endpoint == kChat ? room : kDefaultCompletionTokens;
+  request.sampling.max_tokens = std::min(params.wanted_tokens().value_or(by_default), room);
+  // The client may ask for more than there is room for; the rest of its wish stands.
+  request.sampling.min_tokens =
+      std::min(request.sampling.min_tokens, request.sampling.max_tokens);
+  if (params.echo && (params.logprobs || request.sampling.max_tokens == 0)) {
+    request.sampling.prompt_logprobs = std::max(params.sampling.logprobs, 0);
+  }
+  return request;
+}
+
+Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint,
+                                                           std::string_view body,
+                                                           const ServedModel& model) {
+  auto request = std::make_unique<PreparedRequest>();
+  VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, body, model, &request->body, &request->params));
+  RequestParams& params = request->params;
+  if (endpoint == kChat) {
+    VIVACE_ASSIGN(auto prompt, ChatPrompt(params, model));
+    request->prompts.push_back(std::move(prompt));
+    if (params.tools != nullptr && !model.chat_template->uses_tools()) {
+      params.ignored.emplace_back("tools");
+    }
+  }
+  for (const Prompt& prompt : params.prompts) {
+    VIVACE_ASSIGN(auto ids, TokenizePrompt(prompt, params, model));
+    request->prompts.push_back(std::move(ids));
+  }
+  for (const auto& prompt : request->prompts) {
+    VIVACE_RETURN_IF_ERROR(CheckLength(*request, prompt.size(), model));
+  }
+  return request;
+}
+
+Result<std::string> AnswerTokenize(std::string_view text, const ServedModel& model) {
+  json::value body;
+  RequestParams params;
+  VIVACE_RETURN_IF_ERROR(ParseBody(kTokenize, text, model, &body, &params));
+  std::vector<TokenId> ids;
+  if (params.messages != nullptr) {
+    VIVACE_ASSIGN(ids, ChatPrompt(params, model));
+  } else {
+    ids = model.tokenizer->Encode(
+        std::get<std::string>(params.prompts.front()),
+        {.add_special_tokens = params.add_special_tokens.value_or(true)});
+  }
+  std::string out;
+  JsonWriter w(&out);
+  w.BeginObject();
+  w.KeyInt("count", static_cast<int64_t>(ids.size()));
+  w.KeyInt("max_model_len", model.max_model_len);
+  WriteIdArray("tokens", ids, &w);
+  w.Key("token_strs");
+  if (params.return_token_strs) {
+    const LogprobStyle style{model.tokenizer.get(), 0, false};
+    w.BeginArray();
+    for (const TokenId id : ids) w.String(TokenName(style, id));
+    w.EndArray();
+  } else {
+    w.Null();
+  }
+  w.EndObject();
+  return out;
+}
+
+Result<std::string> AnswerDetokenize(std::string_view text, const ServedModel& model) {
+  json::value body;
+  RequestParams params;
+  VIVACE_RETURN_IF_ERROR(ParseBody(kDetokenize, text, model, &body, &params));
+  std::string out;
+  JsonWriter w(&out);
+  w.BeginObject();
+  w.KeyString("prompt", model.tokenizer->Decode(params.tokens, /*skip_special=*/false));
+  w.EndObject();
+  return out;
+}
+
+}  // namespace vivace::server

@@ -1,0 +1,37 @@
+// From a request's body to what the engine takes: parse, check, render, tokenise. This is the work of
+// the prep threads: pure functions of the body and the model, in time linear in the body (BPE adds a
+// logarithm), refused early where a prompt cannot fit.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/request.h"
+#include "server/openai/served_model.h"
+#include "server/params/request_params.h"
+
+namespace vivace::server {
+
+// A chat or completion request, ready for the engine. `params` points into `body`.
+struct PreparedRequest {
+  json::value body;
+  RequestParams params;
+  std::vector<std::vector<TokenId>> prompts;
+
+  // What the engine is asked for prompt `i`; max_tokens is what the request leaves room for.
+  GenerationRequest EngineRequest(size_t i, int32_t max_model_len) const;
+};
+
+Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint,
+                                                           std::string_view body,
+                                                           const ServedModel& model);
+
+// The bodies of the answers of /tokenize and /detokenize, in vLLM's shapes.
+Result<std::string> AnswerTokenize(std::string_view body, const ServedModel& model);
+Result<std::string> AnswerDetokenize(std::string_view body, const ServedModel& model);
+
+}  // namespace vivace::server

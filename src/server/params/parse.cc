@@ -1,0 +1,202 @@
+#include <cmath>
+
+#include "base/limits.h"
+#include "base/utf8.h"
+#include "server/json/strict_json.h"
+#include "server/params/readers.h"
+#include "server/params/table.h"
+
+namespace vivace::server {
+namespace {
+
+constexpr size_t kMaxReportedNameBytes = 64;
+
+// Reads one member by its row's kind. Errors name the member as the client wrote it.
+struct FieldReader {
+  std::string_view name;
+  const json::value& value;
+  const ParamContext& context;
+  RequestParams* params;
+
+  Status operator()(const IntField& field) const {
+    // Clients write large integers as 1e30: a matter of range, not of type.
+    const bool huge = value.is_double() && std::fabs(value.get_double()) >= 0x1p63;
+    if (huge || value.is_uint64()) return OutOfRange(field);
+    if (!value.is_int64()) return WrongType(name, "an integer", value);
+    const int64_t number = value.get_int64();
+    if (number < field.min || number > field.max) return OutOfRange(field);
+    field.set(*params, number);
+    return {};
+  }
+
+  Status operator()(const NumberField& field) const {
+    if (!value.is_number()) return WrongType(name, "a number", value);
+    const double number = value.to_number<double>();
+    const bool low = field.min_excluded ? number <= field.min : number < field.min;
+    if (low || number > field.max || std::isnan(number)) {
+      return WrongValue(name, fmt::format("is {}; it must be {} {} and at most {}", number,
+                                          field.min_excluded ? "above" : "at least", field.min,
+                                          field.max));
+    }
+    // A number just above an excluded bound must not become the bound as a float.
+    float narrow = static_cast<float>(number);
+    if (field.min_excluded && narrow <= static_cast<float>(field.min)) {
+      narrow = std::nextafter(static_cast<float>(field.min), INFINITY);
+    }
+    field.set(*params, narrow);
+    return {};
+  }
+
+  Status operator()(const BoolField& field) const {
+    if (!value.is_bool()) return WrongType(name, "a boolean", value);
+    field.set(*params, value.get_bool());
+    return {};
+  }
+
+  Status operator()(const StringField& field) const {
+    if (!value.is_string()) return WrongType(name, "a string", value);
+    const std::string_view text = value.get_string();
+    if (text.size() > field.max_bytes) {
+      return WrongValue(name, fmt::format("has {} bytes; at most {} are allowed", text.size(),
+                                          field.max_bytes));
+    }
+    field.set(*params, text);
+    return {};
+  }
+
+  Status operator()(const CustomField& field) const {
+    return field.read(name, value, context, params);
+  }
+
+  Status operator()(const RefusedField& field) const {
+    if (field.false_passes && value.is_bool() && !value.get_bool()) return {};
+    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(name),
+                "`{}` is not supported: {}", name, field.why);
+  }
+
+  Status operator()(const IgnoredField&) const {
+    params->ignored.emplace_back(name);
+    return {};
+  }
+
+ private:
+  tl::unexpected<Error> OutOfRange(const IntField& field) const {
+    return WrongValue(name, fmt::format("is out of range; it must be an integer from {} to {}",
+                                        field.min, field.max));
+  }
+};
+
+Status ReadMember(std::string_view name, const json::value& value, const ParamContext& context,
+                  RequestParams* params) {
+  const ParamRow* row = FindParam(name, context.endpoint);
+  if (row == nullptr) {
+    if (params->ignored.size() >= limits::kMaxUnknownParams) {
+      return Fail(ErrorCode::kInvalidArgument, "too_many_parameters", "",
+                  "the body has more than {} members that have no effect",
+                  limits::kMaxUnknownParams);
+    }
+    if (!value.is_null()) params->ignored.push_back(utf8::Repair(name.substr(0, kMaxReportedNameBytes)));
+    return {};
+  }
+  if (value.is_null()) {
+    if (!row->null_is_error) return {};
+    return WrongValue(name, "must not be null; leave it out or give a value");
+  }
+  return ReadParam(*row, name, value, context, params);
+}
+
+// A parameter under its name and its alias at once has no one meaning.
+Status RefuseBothNames(const json::object& body, Endpoint endpoint) {
+  for (const ParamRow& row : ParamTable()) {
+    if (row.alias.empty() || (row.endpoints & endpoint) == 0) continue;
+    if (body.contains(row.name) && body.contains(row.alias)) {
+      return WrongValue(row.alias, fmt::format("is another name of `{}`; give one of them", row.name));
+    }
+  }
+  return {};
+}
+
+Status RequireInput(const RequestParams& params) {
+  const auto missing = [](std::string_view name) {
+    return Fail(ErrorCode::kInvalidArgument, "missing_parameter", std::string(name),
+                "`{}` is required", name);
+  };
+  switch (params.endpoint) {
+    case kChat:
+      if (params.messages == nullptr) return missing("messages");
+      break;
+    case kCompletions:
+      if (params.prompts.empty()) return missing("prompt");
+      break;
+    case kTokenize:
+      if (params.messages == nullptr && params.prompts.empty()) return missing("prompt");
+      if (params.messages != nullptr && !params.prompts.empty()) {
+        return WrongValue("messages", "cannot be given together with `prompt`");
+      }
+      break;
+    case kDetokenize:
+      if (!params.has_tokens) return missing("tokens");
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CombineParams(RequestParams* params) {
+  VIVACE_RETURN_IF_ERROR(RequireInput(*params));
+  if (params->best_of && *params->best_of != params->n) {
+    return WrongValue("best_of", fmt::format("is {} but `n` is {}; only best_of = n is supported",
+                                             *params->best_of, params->n));
+  }
+  if (params->prompts.size() * static_cast<size_t>(params->n) >
+      static_cast<size_t>(limits::kMaxChoices)) {
+    return WrongValue("n", fmt::format("times the number of prompts is {}; at most {} are allowed",
+                                       params->prompts.size() * static_cast<size_t>(params->n),
+                                       limits::kMaxChoices));
+  }
+  if (params->has_stream_options && !params->stream) {
+    return WrongValue("stream_options", "is only allowed when `stream` is true");
+  }
+  if (params->continuous_usage_stats && !params->include_usage) {
+    return WrongValue("stream_options.continuous_usage_stats", "needs `include_usage` as well");
+  }
+  if (params->endpoint == kChat && params->top_logprobs && !params->logprobs) {
+    return WrongValue("top_logprobs", "needs `logprobs` to be true");
+  }
+  const auto wanted = params->wanted_tokens();
+  const std::string_view length_name =
+      params->max_completion_tokens ? "max_completion_tokens" : "max_tokens";
+  if (wanted == 0 && !params->echo) {
+    return WrongValue(length_name, "must be at least 1 (0 is allowed with `echo` only)");
+  }
+  if (wanted && params->sampling.min_tokens > *wanted) {
+    return WrongValue("min_tokens", fmt::format("is {} but `{}` is {}", params->sampling.min_tokens,
+                                                length_name, *wanted));
+  }
+  if (params->logprobs) params->sampling.logprobs = params->top_logprobs.value_or(0);
+  return {};
+}
+
+Status ReadParam(const ParamRow& row, std::string_view member, const json::value& value,
+                 const ParamContext& context, RequestParams* params) {
+  return std::visit(FieldReader{member, value, context, params}, row.field);
+}
+
+Result<RequestParams> ParseParams(const json::value& body, const ParamContext& context) {
+  const auto* object = body.if_object();
+  if (object == nullptr) {
+    return Fail(ErrorCode::kInvalidArgument, "invalid_type", "",
+                "the body must be a JSON object, not {}", KindName(body));
+  }
+  VIVACE_RETURN_IF_ERROR(RefuseBothNames(*object, context.endpoint));
+  RequestParams params;
+  params.endpoint = context.endpoint;
+  for (const auto& [name, value] : *object) {
+    VIVACE_RETURN_IF_ERROR(ReadMember(name, value, context, &params));
+  }
+  VIVACE_RETURN_IF_ERROR(CombineParams(&params));
+  return params;
+}
+
+}  // namespace vivace::server

@@ -1,0 +1,289 @@
+#include "server/params/readers.h"
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "base/limits.h"
+#include "server/json/strict_json.h"
+
+namespace vivace::server {
+namespace {
+
+// An integer as the parser typed it; 1.0 and 1e3 are not integers.
+std::optional<int64_t> AsInteger(const json::value& value) {
+  if (const auto* i = value.if_int64()) return *i;
+  return std::nullopt;
+}
+
+Result<TokenId> ReadTokenId(std::string_view name, const json::value& value, int32_t vocab) {
+  if (!value.is_int64() && !value.is_uint64()) return WrongType(name, "a list of token ids", value);
+  const auto id = AsInteger(value);
+  if (!id || *id < 0 || *id >= vocab) {
+    return WrongValue(name, fmt::format("has the token id {}; ids of this model are 0 to {}",
+                                        json::serialize(value), vocab - 1));
+  }
+  return static_cast<TokenId>(*id);
+}
+
+Result<std::vector<TokenId>> ReadTokenIds(std::string_view name, const json::array& list,
+                                          int32_t vocab) {
+  std::vector<TokenId> ids;
+  ids.reserve(list.size());
+  for (const auto& item : list) {
+    VIVACE_ASSIGN(const TokenId id, ReadTokenId(name, item, vocab));
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+constexpr std::string_view kPromptShapes =
+    "a string, a list of strings, a list of token ids or a list of such lists";
+
+Status ReadFunctionTool(std::string_view name, const json::value& tool) {
+  const auto* object = tool.if_object();
+  if (object == nullptr) return WrongType(name, "a list of objects", tool);
+  const auto* type = object->if_contains("type");
+  if (type == nullptr || !type->is_string() || type->get_string() != "function") {
+    return WrongValue(name, "may hold only tools of \"type\": \"function\"");
+  }
+  const auto* function = object->if_contains("function");
+  if (function == nullptr || !function->is_object()) {
+    return WrongValue(name, "has a tool without a \"function\" object");
+  }
+  const auto* function_name = function->get_object().if_contains("name");
+  if (function_name == nullptr || !function_name->is_string() ||
+      function_name->get_string().empty()) {
+    return WrongValue(name, "has a function without a \"name\"");
+  }
+  const auto* parameters = function->get_object().if_contains("parameters");
+  if (parameters == nullptr || parameters->is_null()) return {};
+  if (!parameters->is_object()) {
+    return WrongValue(name, "has a function whose \"parameters\" is not a JSON Schema object");
+  }
+  const auto* schema_type = parameters->get_object().if_contains("type");
+  if (schema_type != nullptr &&
+      (!schema_type->is_string() || schema_type->get_string() != "object")) {
+    return WrongValue(name, "has a function whose \"parameters\" is not of \"type\": \"object\"");
+  }
+  return {};
+}
+
+}  // namespace
+
+tl::unexpected<Error> WrongType(std::string_view name, std::string_view wanted,
+                                const json::value& value) {
+  return Fail(ErrorCode::kInvalidArgument, "invalid_type", std::string(name),
+              "`{}` must be {}, not {}", name, wanted, KindName(value));
+}
+
+tl::unexpected<Error> WrongValue(std::string_view name, std::string_view rest) {
+  return Fail(ErrorCode::kInvalidArgument, "invalid_value", std::string(name), "`{}` {}", name,
+              rest);
+}
+
+Status ReadPrompt(std::string_view name, const json::value& value, const ParamContext& context,
+                  RequestParams* params) {
+  if (const auto* text = value.if_string()) {
+    params->prompts.emplace_back(std::string(*text));
+    return {};
+  }
+  const auto* list = value.if_array();
+  if (context.endpoint == kTokenize) return WrongType(name, "a string", value);
+  if (list == nullptr) return WrongType(name, kPromptShapes, value);
+  if (list->empty()) return WrongValue(name, "is an empty list; give at least one prompt");
+  if (!list->front().is_string() && !list->front().is_array()) {
+    VIVACE_ASSIGN(auto ids, ReadTokenIds(name, *list, context.vocab));
+    params->prompts.emplace_back(std::move(ids));
+    return {};
+  }
+  if (list->size() > limits::kMaxPrompts) {
+    return WrongValue(name, fmt::format("has {} prompts; at most {} are allowed", list->size(),
+                                        limits::kMaxPrompts));
+  }
+  for (const auto& item : *list) {
+    if (item.kind() != list->front().kind()) return WrongType(name, kPromptShapes, item);
+    if (const auto* text = item.if_string()) {
+      params->prompts.emplace_back(std::string(*text));
+    } else {
+      VIVACE_ASSIGN(auto ids, ReadTokenIds(name, item.get_array(), context.vocab));
+      params->prompts.emplace_back(std::move(ids));
+    }
+  }
+  return {};
+}
+
+Status ReadMessages(std::string_view name, const json::value& value, const ParamContext&,
+                    RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list", value);
+  if (list->empty()) return WrongValue(name, "is empty; give at least one message");
+  if (list->size() > limits::kMaxMessages) {
+    return WrongValue(name, fmt::format("has {} entries; at most {} are allowed", list->size(),
+                                        limits::kMaxMessages));
+  }
+  params->messages = list;
+  return {};
+}
+
+Status ReadTokens(std::string_view name, const json::value& value, const ParamContext& context,
+                  RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list of token ids", value);
+  VIVACE_ASSIGN(params->tokens, ReadTokenIds(name, *list, context.vocab));
+  params->has_tokens = true;
+  return {};
+}
+
+Status ReadStop(std::string_view name, const json::value& value, const ParamContext&,
+                RequestParams* params) {
+  const auto add = [&](const json::value& item) -> Status {
+    const auto* text = item.if_string();
+    if (text == nullptr) return WrongType(name, "a string or a list of strings", item);
+    if (text->empty()) return WrongValue(name, "must not hold an empty string");
+    if (text->size() > limits::kMaxStopStringBytes) {
+      return WrongValue(name, fmt::format("has a string of {} bytes; at most {} are allowed",
+                                          text->size(), limits::kMaxStopStringBytes));
+    }
+    params->stop.emplace_back(*text);
+    return {};
+  };
+  const auto* list = value.if_array();
+  if (list == nullptr) return add(value);
+  if (list->size() > limits::kMaxStopStrings) {
+    return WrongValue(name, fmt::format("has {} strings; at most {} are allowed", list->size(),
+                                        limits::kMaxStopStrings));
+  }
+  for (const auto& item : *list) VIVACE_RETURN_IF_ERROR(add(item));
+  return {};
+}
+
+Status ReadStopTokenIds(std::string_view name, const json::value& value,
+                        const ParamContext& context, RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list of token ids", value);
+  if (list->size() > limits::kMaxStopTokenIds) {
+    return WrongValue(name, fmt::format("has {} ids; at most {} are allowed", list->size(),
+                                        limits::kMaxStopTokenIds));
+  }
+  VIVACE_ASSIGN(params->sampling.stop_token_ids, ReadTokenIds(name, *list, context.vocab));
+  return {};
+}
+
+Status ReadLogitBias(std::string_view name, const json::value& value, const ParamContext& context,
+                     RequestParams* params) {
+  const auto* object = value.if_object();
+  if (object == nullptr) return WrongType(name, "an object of token id to number", value);
+  if (object->size() > limits::kMaxLogitBias) {
+    return WrongValue(name, fmt::format("has {} entries; at most {} are allowed", object->size(),
+                                        limits::kMaxLogitBias));
+  }
+  auto& bias = params->sampling.logit_bias;
+  for (const auto& [key, number] : *object) {
+    int32_t id = -1;
+    const char* end = key.data() + key.size();
+    const auto [stop, ec] = std::from_chars(key.data(), end, id);
+    if (ec != std::errc() || stop != end || id < 0 || id >= context.vocab) {
+      return WrongValue(name, fmt::format("has a key that is not a token id of this model, 0 to {}",
+                                          context.vocab - 1));
+    }
+    if (!number.is_number()) return WrongType(name, "an object of token id to number", number);
+    const double amount = number.to_number<double>();
+    if (!(amount >= -100.0 && amount <= 100.0)) {
+      return WrongValue(name, fmt::format("has {} for token {}; values are -100 to 100", amount, id));
+    }
+    bias.emplace_back(id, static_cast<float>(amount));
+  }
+  // "7" and "07" are two members and one token.
+  std::sort(bias.begin(), bias.end());
+  const auto same_id = [](const auto& a, const auto& b) { return a.first == b.first; };
+  if (std::adjacent_find(bias.begin(), bias.end(), same_id) != bias.end()) {
+    return WrongValue(name, "names a token twice");
+  }
+  return {};
+}
+
+Status ReadStreamOptions(std::string_view name, const json::value& value, const ParamContext&,
+                         RequestParams* params) {
+  const auto* object = value.if_object();
+  if (object == nullptr) return WrongType(name, "an object", value);
+  params->has_stream_options = true;
+  for (const auto& [key, flag] : *object) {
+    bool* target = nullptr;
+    if (key == "include_usage") target = &params->include_usage;
+    if (key == "continuous_usage_stats") target = &params->continuous_usage_stats;
+    if (target == nullptr) {
+      params->ignored.push_back(fmt::format("{}.{}", name, std::string_view(key)));
+      continue;
+    }
+    if (flag.is_null()) continue;
+    if (!flag.is_bool()) {
+      return WrongType(fmt::format("{}.{}", name, std::string_view(key)), "a boolean", flag);
+    }
+    *target = flag.get_bool();
+  }
+  return {};
+}
+
+Status ReadResponseFormat(std::string_view name, const json::value& value, const ParamContext&,
+                          RequestParams*) {
+  const auto* object = value.if_object();
+  if (object == nullptr) return WrongType(name, "an object", value);
+  const auto* type = object->if_contains("type");
+  if (type == nullptr || !type->is_string()) {
+    return WrongValue(name, "needs a \"type\", which is a string");
+  }
+  const std::string_view kind = type->get_string();
+  if (kind == "text") return {};
+  if (kind == "json_object" || kind == "json_schema") {
+    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(name),
+                "`{}` of type \"{}\" is not supported yet; only \"text\" is", name, kind);
+  }
+  return WrongValue(name, "has an unknown \"type\"; only \"text\" is supported");
+}
+
+Status ReadTools(std::string_view name, const json::value& value, const ParamContext&,
+                 RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list", value);
+  if (list->size() > limits::kMaxTools) {
+    return WrongValue(name, fmt::format("has {} tools; at most {} are allowed", list->size(),
+                                        limits::kMaxTools));
+  }
+  for (const auto& tool : *list) VIVACE_RETURN_IF_ERROR(ReadFunctionTool(name, tool));
+  if (!list->empty()) params->tools = list;
+  return {};
+}
+
+Status ReadToolChoice(std::string_view name, const json::value& value, const ParamContext&,
+                      RequestParams*) {
+  if (value.is_object() || (value.is_string() && value.get_string() == "required")) {
+    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(name),
+                "`{}` can only be \"auto\" or \"none\": forced tool calls are not supported yet",
+                name);
+  }
+  if (!value.is_string()) return WrongType(name, "a string", value);
+  if (value.get_string() != "auto" && value.get_string() != "none") {
+    return WrongValue(name, "must be \"auto\" or \"none\"");
+  }
+  return {};
+}
+
+Status ReadChatTemplateKwargs(std::string_view name, const json::value& value, const ParamContext&,
+                              RequestParams* params) {
+  const auto* object = value.if_object();
+  if (object == nullptr) return WrongType(name, "an object", value);
+  // These are the request's own; a template must not be handed others by the back door.
+  for (const std::string_view reserved :
+       {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token"}) {
+    if (object->contains(reserved)) {
+      return WrongValue(name, fmt::format("must not hold \"{}\"", reserved));
+    }
+  }
+  params->chat_template_kwargs = object;
+  return {};
+}
+
+}  // namespace vivace::server

@@ -1,0 +1,42 @@
+// Readers of the parameters that have a shape of their own; the table points at them.
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <string_view>
+
+#include "base/result.h"
+#include "server/params/request_params.h"
+#include "server/params/table.h"
+
+namespace vivace::server {
+
+Status ReadPrompt(std::string_view name, const json::value& value, const ParamContext& context,
+                  RequestParams* params);
+Status ReadMessages(std::string_view name, const json::value& value, const ParamContext& context,
+                    RequestParams* params);
+Status ReadTokens(std::string_view name, const json::value& value, const ParamContext& context,
+                  RequestParams* params);
+Status ReadStop(std::string_view name, const json::value& value, const ParamContext& context,
+                RequestParams* params);
+Status ReadStopTokenIds(std::string_view name, const json::value& value,
+                        const ParamContext& context, RequestParams* params);
+Status ReadLogitBias(std::string_view name, const json::value& value, const ParamContext& context,
+                     RequestParams* params);
+Status ReadStreamOptions(std::string_view name, const json::value& value,
+                         const ParamContext& context, RequestParams* params);
+Status ReadResponseFormat(std::string_view name, const json::value& value,
+                          const ParamContext& context, RequestParams* params);
+Status ReadTools(std::string_view name, const json::value& value, const ParamContext& context,
+                 RequestParams* params);
+Status ReadToolChoice(std::string_view name, const json::value& value, const ParamContext& context,
+                      RequestParams* params);
+Status ReadChatTemplateKwargs(std::string_view name, const json::value& value,
+                              const ParamContext& context, RequestParams* params);
+
+// kInvalidArgument "invalid_type": "NAME must be WANTED, not KIND".
+tl::unexpected<Error> WrongType(std::string_view name, std::string_view wanted,
+                                const json::value& value);
+// kInvalidArgument "invalid_value" about `name`; `rest` continues the sentence after the name.
+tl::unexpected<Error> WrongValue(std::string_view name, std::string_view rest);
+
+}  // namespace vivace::server

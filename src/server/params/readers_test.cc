@@ -1,0 +1,152 @@
+#include "server/params/readers.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+
+#include "base/limits.h"
+
+namespace vivace::server {
+namespace {
+
+using Reader = Status (*)(std::string_view, const json::value&, const ParamContext&,
+                          RequestParams*);
+constexpr ParamContext kContext{kCompletions, 1000};
+
+// Keeps the value alive as long as what points into it.
+struct Outcome {
+  json::value value;
+  RequestParams params;
+  Status status;
+};
+
+Outcome Apply(Reader reader, json::value value) {
+  Outcome outcome{std::move(value), {}, {}};
+  outcome.status = reader("p", outcome.value, kContext, &outcome.params);
+  return outcome;
+}
+bool Reads(Reader reader, const char* text) { return Apply(reader, json::parse(text)).status.has_value(); }
+
+json::value Repeat(size_t count, const json::value& item) {
+  return json::array(count, item);
+}
+
+TEST(Readers, PromptShapes) {
+  EXPECT_EQ(Apply(ReadPrompt, "x").params.prompts.size(), 1u);
+  EXPECT_EQ(Apply(ReadPrompt, json::parse(R"(["a","b"])")).params.prompts.size(), 2u);
+  const auto ids = Apply(ReadPrompt, json::parse("[1,999]")).params.prompts;
+  ASSERT_EQ(ids.size(), 1u);
+  EXPECT_EQ(std::get<std::vector<TokenId>>(ids[0]), (std::vector<TokenId>{1, 999}));
+  EXPECT_EQ(Apply(ReadPrompt, json::parse("[[1],[2,3]]")).params.prompts.size(), 2u);
+  for (const char* bad : {"[]", "[-1]", "[1000]", "[1.5]", "[5279552648203111001]", "[null]",
+                          R"(["a",1])", R"([1,"a"])", R"([[1],"a"])", "[[1],[1.5]]", "[[[1]]]",
+                          "{}", "5", "[18446744073709551615]"}) {
+    EXPECT_FALSE(Reads(ReadPrompt, bad)) << bad;
+  }
+  EXPECT_TRUE(Apply(ReadPrompt, Repeat(limits::kMaxPrompts, "a")).status);
+  EXPECT_FALSE(Apply(ReadPrompt, Repeat(limits::kMaxPrompts + 1, "a")).status);
+}
+
+TEST(Readers, Messages) {
+  EXPECT_FALSE(Reads(ReadMessages, "[]"));
+  EXPECT_FALSE(Reads(ReadMessages, "{}"));
+  EXPECT_TRUE(Apply(ReadMessages, Repeat(limits::kMaxMessages, json::object())).status);
+  EXPECT_FALSE(Apply(ReadMessages, Repeat(limits::kMaxMessages + 1, json::object())).status);
+}
+
+TEST(Readers, Stop) {
+  EXPECT_EQ(Apply(ReadStop, "a").params.stop, std::vector<std::string>{"a"});
+  EXPECT_TRUE(Apply(ReadStop, json::array()).params.stop.empty());
+  EXPECT_FALSE(Reads(ReadStop, R"("")"));
+  EXPECT_FALSE(Reads(ReadStop, R"(["a",""])"));
+  EXPECT_FALSE(Reads(ReadStop, "[1]"));
+  EXPECT_TRUE(Apply(ReadStop, Repeat(limits::kMaxStopStrings, "a")).status);
+  EXPECT_FALSE(Apply(ReadStop, Repeat(limits::kMaxStopStrings + 1, "a")).status);
+  EXPECT_TRUE(Apply(ReadStop, json::string(limits::kMaxStopStringBytes, 'a')).status);
+  EXPECT_FALSE(Apply(ReadStop, json::string(limits::kMaxStopStringBytes + 1, 'a')).status);
+}
+
+TEST(Readers, StopTokenIds) {
+  EXPECT_TRUE(Reads(ReadStopTokenIds, "[0,999]"));
+  for (const char* bad : {"[-1]", "[1000]", "[2147483647]", "[1.0]", "5"}) {
+    EXPECT_FALSE(Reads(ReadStopTokenIds, bad)) << bad;
+  }
+  EXPECT_TRUE(Apply(ReadStopTokenIds, Repeat(limits::kMaxStopTokenIds, 1)).status);
+  EXPECT_FALSE(Apply(ReadStopTokenIds, Repeat(limits::kMaxStopTokenIds + 1, 1)).status);
+}
+
+TEST(Readers, LogitBias) {
+  const auto outcome = Apply(ReadLogitBias, json::parse(R"({"999":0,"5":-100,"6":100.0})"));
+  ASSERT_TRUE(outcome.status);
+  EXPECT_EQ(outcome.params.sampling.logit_bias.size(), 3u);
+  for (const char* bad :
+       {R"({"1000":5})", R"({"-1":5})", R"({"AI":5})", R"({"5":"5"})", R"({"5":100.001})",
+        R"({"5":null})", R"({"5x":1})", R"({"":1})", R"({" 5":1})", R"({"5":1,"05":2})", "[]"}) {
+    EXPECT_FALSE(Reads(ReadLogitBias, bad)) << bad;
+  }
+}
+
+TEST(Readers, LogitBiasCount) {
+  const auto body = [](size_t count) {
+    json::object bias;
+    for (size_t i = 0; i < count; ++i) bias[std::to_string(i)] = 1;
+    return json::value(bias);
+  };
+  RequestParams params;
+  const ParamContext context{kChat, 5000};
+  EXPECT_TRUE(ReadLogitBias("p", body(limits::kMaxLogitBias), context, &params));
+  EXPECT_FALSE(ReadLogitBias("p", body(limits::kMaxLogitBias + 1), context, &params));
+}
+
+TEST(Readers, StreamOptions) {
+  const auto outcome =
+      Apply(ReadStreamOptions, json::parse(R"({"include_usage":true,"other":1})"));
+  EXPECT_TRUE(outcome.params.include_usage);
+  EXPECT_EQ(outcome.params.ignored, std::vector<std::string>{"p.other"});
+  EXPECT_TRUE(Reads(ReadStreamOptions, R"({"include_usage":null})"));
+  EXPECT_FALSE(Reads(ReadStreamOptions, R"({"include_usage":1})"));
+}
+
+TEST(Readers, ResponseFormat) {
+  EXPECT_TRUE(Reads(ReadResponseFormat, R"({"type":"text"})"));
+  const auto schema = Apply(ReadResponseFormat, json::parse(R"({"type":"json_schema"})"));
+  EXPECT_EQ(schema.status.error().code, ErrorCode::kUnsupported);
+  EXPECT_FALSE(Reads(ReadResponseFormat, R"({"type":"json_object"})"));
+  EXPECT_FALSE(Reads(ReadResponseFormat, R"({"type":"xml"})"));
+  EXPECT_FALSE(Reads(ReadResponseFormat, "{}"));
+}
+
+TEST(Readers, Tools) {
+  EXPECT_EQ(Apply(ReadTools, json::array()).params.tools, nullptr);
+  const auto good = Apply(ReadTools, json::parse(
+      R"([{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])"));
+  ASSERT_TRUE(good.status);
+  EXPECT_NE(good.params.tools, nullptr);
+  for (const char* bad :
+       {"[1]", "[{}]", R"([{"type":"code"}])", R"([{"type":"function"}])",
+        R"([{"type":"function","function":{}}])", R"([{"type":"function","function":{"name":""}}])",
+        R"([{"type":"function","function":{"name":"f","parameters":5}}])",
+        R"([{"type":"function","function":{"name":"f","parameters":{"type":7}}}])"}) {
+    EXPECT_FALSE(Reads(ReadTools, bad)) << bad;
+  }
+  const json::value tool = json::parse(R"({"type":"function","function":{"name":"f"}})");
+  EXPECT_TRUE(Apply(ReadTools, Repeat(limits::kMaxTools, tool)).status);
+  EXPECT_FALSE(Apply(ReadTools, Repeat(limits::kMaxTools + 1, tool)).status);
+}
+
+TEST(Readers, ToolChoice) {
+  EXPECT_TRUE(Reads(ReadToolChoice, R"("auto")"));
+  EXPECT_TRUE(Reads(ReadToolChoice, R"("none")"));
+  EXPECT_EQ(Apply(ReadToolChoice, "required").status.error().code, ErrorCode::kUnsupported);
+  EXPECT_FALSE(Reads(ReadToolChoice, R"({"type":"function","function":{"name":"g"}})"));
+  EXPECT_FALSE(Reads(ReadToolChoice, R"("always")"));
+}
+
+TEST(Readers, TemplateKwargsCannotReplaceTheRequest) {
+  EXPECT_TRUE(Reads(ReadChatTemplateKwargs, R"({"date_string":"01 Jan 2000"})"));
+  EXPECT_FALSE(Reads(ReadChatTemplateKwargs, R"({"messages":[]})"));
+  EXPECT_FALSE(Reads(ReadChatTemplateKwargs, "[]"));
+}
+
+}  // namespace
+}  // namespace vivace::server

@@ -1,0 +1,271 @@
+// Walks the whole table: every row is read at its limits and one past them, with a wrong type, with
+// null, under its alias; nothing is neither honoured nor refused nor reported.
+#include "server/params/table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+#include <cmath>
+#include <set>
+
+#include "base/limits.h"
+
+namespace vivace::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int32_t kVocab = 1000;
+constexpr Endpoint kEndpoints[] = {kChat, kCompletions, kTokenize, kDetokenize};
+
+json::object MinimalBody(Endpoint endpoint) {
+  switch (endpoint) {
+    case kChat: return {{"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
+    case kDetokenize: return {{"tokens", {1}}};
+    default: return {{"prompt", "x"}};
+  }
+}
+
+Result<RequestParams> Parse(Endpoint endpoint, json::object extra) {
+  json::object body = MinimalBody(endpoint);
+  for (auto& member : extra) body[member.key()] = member.value();
+  const json::value value = std::move(body);
+  auto params = ParseParams(value, {endpoint, kVocab});
+  if (params) params->messages = params->tools = nullptr;  // the document ends here
+  return params;
+}
+
+Status Read(const ParamRow& row, const json::value& value, RequestParams* params) {
+  for (const Endpoint endpoint : kEndpoints) {
+    if (row.endpoints & endpoint) {
+      params->endpoint = endpoint;
+      return ReadParam(row, row.name, value, {endpoint, kVocab}, params);
+    }
+  }
+  ADD_FAILURE() << row.name << " belongs to no endpoint";
+  return {};
+}
+
+bool Reads(const ParamRow& row, const json::value& value) {
+  RequestParams params;
+  const Status status = Read(row, value, &params);
+  if (!status) {
+    EXPECT_EQ(status.error().field, row.name);
+    EXPECT_THAT(status.error().message, HasSubstr(std::string(row.name)));
+  }
+  return status.has_value();
+}
+
+TEST(ParamTable, NamesAreUniqueAtEachEndpoint) {
+  for (const Endpoint endpoint : kEndpoints) {
+    std::set<std::string_view> names;
+    for (const ParamRow& row : ParamTable()) {
+      if ((row.endpoints & endpoint) == 0) continue;
+      EXPECT_TRUE(names.insert(row.name).second) << row.name;
+      if (!row.alias.empty()) {
+        EXPECT_TRUE(names.insert(row.alias).second) << row.alias;
+      }
+      EXPECT_EQ(FindParam(row.name, endpoint), &row);
+    }
+  }
+}
+
+TEST(ParamTable, IntegersAtAndPastTheirLimits) {
+  int walked = 0;
+  for (const ParamRow& row : ParamTable()) {
+    const auto* field = std::get_if<IntField>(&row.field);
+    if (field == nullptr) continue;
+    walked += 1;
+    EXPECT_TRUE(Reads(row, field->min)) << row.name;
+    EXPECT_TRUE(Reads(row, field->max)) << row.name;
+    EXPECT_FALSE(Reads(row, static_cast<uint64_t>(field->max) + 1)) << row.name;
+    if (field->min > INT64_MIN) {
+      EXPECT_FALSE(Reads(row, field->min - 1)) << row.name;
+    }
+    for (const json::value& wrong : {json::value("4"), json::value(1.5), json::value(1e30),
+                                     json::value(true), json::value(json::array{1})}) {
+      EXPECT_FALSE(Reads(row, wrong)) << row.name << ' ' << wrong;
+    }
+  }
+  EXPECT_GT(walked, 8);
+}
+
+TEST(ParamTable, NumbersAtAndPastTheirLimits) {
+  int walked = 0;
+  for (const ParamRow& row : ParamTable()) {
+    const auto* field = std::get_if<NumberField>(&row.field);
+    if (field == nullptr) continue;
+    walked += 1;
+    EXPECT_EQ(Reads(row, field->min), !field->min_excluded) << row.name;
+    EXPECT_TRUE(Reads(row, std::nextafter(field->min, INFINITY))) << row.name;
+    EXPECT_TRUE(Reads(row, field->max)) << row.name;
+    EXPECT_FALSE(Reads(row, std::nextafter(field->max, INFINITY))) << row.name;
+    EXPECT_FALSE(Reads(row, std::nextafter(field->min, -INFINITY))) << row.name;
+    for (const json::value& wrong : {json::value("1"), json::value(1e30), json::value(true),
+                                     json::value(json::array())}) {
+      EXPECT_FALSE(Reads(row, wrong)) << row.name << ' ' << wrong;
+    }
+  }
+  EXPECT_EQ(walked, 6);
+}
+
+// A number above an excluded bound stays above it when it becomes a float.
+TEST(ParamTable, TinyNumbersDoNotBecomeTheExcludedBound) {
+  const auto params = Parse(kChat, {{"top_p", 1e-300}});
+  ASSERT_TRUE(params);
+  EXPECT_GT(params->sampling.top_p, 0.0f);
+}
+
+TEST(ParamTable, BooleansAndStrings) {
+  for (const ParamRow& row : ParamTable()) {
+    if (std::holds_alternative<BoolField>(row.field)) {
+      EXPECT_TRUE(Reads(row, true)) << row.name;
+      EXPECT_TRUE(Reads(row, false)) << row.name;
+      EXPECT_FALSE(Reads(row, 1)) << row.name;
+      EXPECT_FALSE(Reads(row, "true")) << row.name;
+    } else if (const auto* field = std::get_if<StringField>(&row.field)) {
+      EXPECT_TRUE(Reads(row, json::string(field->max_bytes, 's'))) << row.name;
+      EXPECT_FALSE(Reads(row, json::string(field->max_bytes + 1, 's'))) << row.name;
+      EXPECT_FALSE(Reads(row, 5)) << row.name;
+    }
+  }
+}
+
+TEST(ParamTable, OwnShapesRefuseOtherShapes) {
+  for (const ParamRow& row : ParamTable()) {
+    if (!std::holds_alternative<CustomField>(row.field)) continue;
+    EXPECT_FALSE(Reads(row, 1.5)) << row.name;
+    EXPECT_FALSE(Reads(row, true)) << row.name;
+    EXPECT_FALSE(Reads(row, json::array{true})) << row.name;
+  }
+}
+
+TEST(ParamTable, RefusedOnesAreRefusedAndIgnoredOnesReported) {
+  int refused = 0;
+  int ignored = 0;
+  for (const ParamRow& row : ParamTable()) {
+    RequestParams params;
+    if (const auto* field = std::get_if<RefusedField>(&row.field)) {
+      refused += 1;
+      const Status status = Read(row, json::object{{"x", 1}}, &params);
+      ASSERT_FALSE(status) << row.name;
+      EXPECT_EQ(status.error().code, ErrorCode::kUnsupported);
+      EXPECT_EQ(Reads(row, false), field->false_passes) << row.name;
+      EXPECT_FALSE(Reads(row, true)) << row.name;
+    } else if (std::holds_alternative<IgnoredField>(row.field)) {
+      ignored += 1;
+      ASSERT_TRUE(Read(row, json::object{{"x", 1}}, &params)) << row.name;
+      EXPECT_THAT(params.ignored, ElementsAre(std::string(row.name)));
+    }
+  }
+  EXPECT_GT(refused, 20);
+  EXPECT_GT(ignored, 5);
+}
+
+TEST(ParamTable, NullMeansAbsent) {
+  for (const Endpoint endpoint : kEndpoints) {
+    for (const ParamRow& row : ParamTable()) {
+      if ((row.endpoints & endpoint) == 0) continue;
+      const bool input = row.name == "prompt" || row.name == "tokens" || row.name == "messages";
+      const auto params = Parse(endpoint, {{row.name, nullptr}});
+      if (row.null_is_error) {
+        ASSERT_FALSE(params) << row.name;
+        EXPECT_EQ(params.error().field, row.name);
+      } else if (!input) {
+        ASSERT_TRUE(params) << row.name << ": " << params.error().message;
+        EXPECT_TRUE(params->ignored.empty()) << row.name;
+      }
+    }
+  }
+}
+
+TEST(ParamTable, UnknownMembersAreReportedUpToALimit) {
+  json::object extra;
+  for (size_t i = 0; i < limits::kMaxUnknownParams; ++i) extra[fmt::format("foo{}", i)] = 1;
+  const auto params = Parse(kChat, extra);
+  ASSERT_TRUE(params);
+  EXPECT_EQ(params->ignored.size(), limits::kMaxUnknownParams);
+  extra["one_more"] = 1;
+  EXPECT_EQ(Parse(kChat, extra).error().reason, "too_many_parameters");
+  // A long name is cut, and never inside a character.
+  std::string name;
+  for (int i = 0; i < 200; ++i) name += "é";
+  EXPECT_LE(Parse(kChat, {{"x" + name, 1}})->ignored.at(0).size(), 66u);
+}
+
+TEST(ParamTable, AliasesAreTheSameParameter) {
+  EXPECT_EQ(Parse(kChat, {{"max_new_tokens", 7}})->max_tokens, 7);
+  EXPECT_EQ(Parse(kChat, {{"n_predict", 7}})->wanted_tokens(), 7);
+  EXPECT_EQ(Parse(kChat, {{"repeat_penalty", 1.5}})->sampling.repetition_penalty, 1.5f);
+  const auto both = Parse(kChat, {{"max_tokens", 1}, {"max_new_tokens", 2}});
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().field, "max_new_tokens");
+}
+
+TEST(ParamTable, MarkdownNamesEveryRow) {
+  const std::string page = ParamTableMarkdown();
+  for (const ParamRow& row : ParamTable()) {
+    EXPECT_THAT(page, HasSubstr(fmt::format("| `{}`", row.name)));
+  }
+  EXPECT_THAT(page, HasSubstr("| `temperature` | chat, completions | number, 0 to 100 | 1 |"));
+}
+
+TEST(CombineParams, MaxCompletionTokensWins) {
+  EXPECT_EQ(Parse(kChat, {{"max_tokens", 5}, {"max_completion_tokens", 3}})->wanted_tokens(), 3);
+}
+
+struct BadPair {
+  Endpoint endpoint;
+  const char* body;
+  const char* field;
+};
+
+TEST(CombineParams, RefusesWhatDoesNotGoTogether) {
+  const BadPair pairs[] = {
+      {kCompletions, R"({"n":4,"best_of":2})", "best_of"},
+      {kCompletions, R"({"prompt":["a","b"],"n":65})", "n"},
+      {kChat, R"({"stream_options":{"include_usage":true}})", "stream_options"},
+      {kChat, R"({"stream":true,"stream_options":{"continuous_usage_stats":true}})",
+       "stream_options.continuous_usage_stats"},
+      {kChat, R"({"logprobs":false,"top_logprobs":3})", "top_logprobs"},
+      {kChat, R"({"top_logprobs":0})", "top_logprobs"},
+      {kChat, R"({"max_tokens":0})", "max_tokens"},
+      {kCompletions, R"({"max_completion_tokens":0})", "max_completion_tokens"},
+      {kCompletions, R"({"max_tokens":2,"min_tokens":3})", "min_tokens"},
+      {kTokenize, R"({"messages":[{"role":"user","content":"x"}]})", "messages"},
+  };
+  for (const BadPair& pair : pairs) {
+    const auto params = Parse(pair.endpoint, json::parse(pair.body).as_object());
+    ASSERT_FALSE(params) << pair.body;
+    EXPECT_EQ(params.error().field, pair.field) << pair.body;
+  }
+  EXPECT_TRUE(Parse(kCompletions, {{"max_tokens", 0}, {"echo", true}}));
+  EXPECT_TRUE(Parse(kCompletions, {{"n", 3}, {"best_of", 3}}));
+  EXPECT_TRUE(Parse(kCompletions, {{"prompt", {"a", "b"}}, {"n", 64}}));
+}
+
+TEST(CombineParams, LogprobsOfBothKinds) {
+  EXPECT_EQ(Parse(kChat, {})->sampling.logprobs, -1);
+  EXPECT_EQ(Parse(kChat, {{"logprobs", true}})->sampling.logprobs, 0);
+  EXPECT_EQ(Parse(kChat, {{"logprobs", true}, {"top_logprobs", 5}})->sampling.logprobs, 5);
+  EXPECT_EQ(Parse(kCompletions, {})->sampling.logprobs, -1);
+  EXPECT_EQ(Parse(kCompletions, {{"logprobs", 0}})->sampling.logprobs, 0);
+}
+
+TEST(CombineParams, InputIsRequired) {
+  for (const Endpoint endpoint : kEndpoints) {
+    const json::value body = json::object();
+    const auto params = ParseParams(body, {endpoint, kVocab});
+    ASSERT_FALSE(params);
+    EXPECT_EQ(params.error().reason, "missing_parameter");
+  }
+  for (const char* text : {"[]", "null", "\"x\"", "5"}) {
+    const json::value body = json::parse(text);
+    EXPECT_FALSE(ParseParams(body, {kChat, kVocab})) << text;
+  }
+}
+
+}  // namespace
+}  // namespace vivace::server

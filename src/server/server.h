@@ -1,0 +1,66 @@
+// The server as the command line sees it: an engine and a tokenizer behind a listening socket.
+//
+// Create binds the port; Run serves on the calling thread until it is told to stop. BeginDrain and
+// StopNow may be called from any thread (a signal is to be turned into a call on a thread first).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "server/http/http.h"
+#include "server/service/service.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace vivace::server {
+
+struct ServerConfig {
+  HttpOptions http;
+  std::vector<std::string> served_model_names;  // at least one; the first is shown in answers
+  ServiceOptions service;
+  int shutdown_timeout_s = 30;                  // for answers under way when a drain begins
+};
+
+// What is served; shared and immutable but for the engine.
+struct ServerModel {
+  std::unique_ptr<Engine> engine;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const ChatTemplate> chat_template;  // null: chat requests are refused
+  std::vector<TokenId> eos_ids;                       // those the engine was started with
+};
+
+class Server {
+ public:
+  static Result<std::unique_ptr<Server>> Create(const ServerConfig& config, ServerModel model);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  uint16_t port() const { return http_->port(); }
+
+  // Serves until a drain is over or StopNow.
+  void Run();
+
+  // No new work; what is under way may finish within the timeout, then gets an error. Then Run
+  // returns. Further calls have no effect.
+  void BeginDrain();
+  // Ends what is under way with an error and makes Run return.
+  void StopNow();
+
+ private:
+  explicit Server(int shutdown_timeout_s) : shutdown_timeout_s_(shutdown_timeout_s) {}
+  void WatchDrain(int64_t deadline_ns);
+  void EndAllAndStop();
+
+  const int shutdown_timeout_s_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<HttpServer> http_;
+  bool draining_ = false;  // loop thread
+};
+
+}  // namespace vivace::server

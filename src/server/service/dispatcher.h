@@ -1,0 +1,45 @@
+// Knows which answer a request of the engine belongs to, and moves news from the one to the other.
+//
+// The engine wakes the loop; the loop takes the requests with news and pumps their answers. An answer
+// whose client reads too slowly is left alone for a moment: its tokens wait in the engine's streams
+// and go out as one larger delta. Loop thread only, but for the wake-up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/engine.h"
+#include "server/http/http.h"
+#include "server/service/generation.h"
+
+namespace vivace::server {
+
+class Dispatcher {
+ public:
+  explicit Dispatcher(Engine* engine) : engine_(engine) {}
+
+  // Once, before the first Start. `http` outlives the dispatcher's use.
+  void Attach(HttpServer* http);
+
+  // Submits and watches; an error means nothing was started.
+  Status Start(const std::shared_ptr<Generation>& generation);
+  void Abandon(const std::shared_ptr<Generation>& generation);
+  // Ends every answer under way.
+  void FailAll(const Error& error);
+
+  size_t requests() const { return by_request_.size(); }
+
+ private:
+  void TakeNews();
+  void Pump(const std::shared_ptr<Generation>& generation);
+  void Forget(const Generation& generation);
+
+  Engine* const engine_;
+  HttpServer* http_ = nullptr;
+  std::unordered_map<uint64_t, std::shared_ptr<Generation>> by_request_;
+  std::vector<RequestPtr> news_;  // reused
+};
+
+}  // namespace vivace::server

@@ -1,0 +1,325 @@
+#include "server/service/service.h"
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "server/error_response.h"
+#include "server/json/json_writer.h"
+#include "server/service/health.h"
+
+namespace vivace::server {
+namespace {
+
+AdmissionLimits AdmissionFor(const EngineConfig& config, const AdmissionLimits& wanted) {
+  AdmissionLimits limits = wanted;
+  if (limits.max_requests == 0) {
+    limits.max_requests = int64_t{config.max_num_seqs} + config.max_queued_requests;
+  }
+  if (limits.max_prep_bytes == 0) limits.max_prep_bytes = limits::kMaxPrepBytes;
+  return limits;
+}
+
+// What the header says of the body's size; a chunked body says nothing and is counted when it is in.
+size_t DeclaredBytes(const HttpRequest& request) {
+  const std::string_view text = request.header("content-length");
+  size_t bytes = 0;
+  std::from_chars(text.data(), text.data() + text.size(), bytes);
+  return bytes;
+}
+
+std::string RandomPrefix() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+void WriteModel(const ServedModel& model, std::string_view name, JsonWriter* w) {
+  w->BeginObject();
+  w->KeyString("id", name);
+  w->KeyString("object", "model");
+  w->KeyInt("created", model.created_s);
+  w->KeyString("owned_by", "vivace");
+  w->KeyString("root", model.name());
+  w->KeyNull("parent");
+  w->KeyInt("max_model_len", model.max_model_len);
+  w->EndObject();
+}
+
+}  // namespace
+
+// Whether the client still waits; what its close callback may touch.
+struct Service::Client {
+  bool gone = false;
+  std::weak_ptr<Generation> generation;
+};
+
+// A request that holds a place and waits for its preparation.
+struct Service::Call {
+  ExchangePtr exchange;
+  std::shared_ptr<Admission::Ticket> ticket;
+  std::shared_ptr<Client> client;
+};
+
+Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
+    : model_(std::move(model)),
+      engine_(engine),
+      metrics_(model_.name()),
+      admission_(AdmissionFor(engine->config(), options.admission)),
+      dispatcher_(engine),
+      router_(MakeRoutes()),
+      id_prefix_(RandomPrefix()),
+      prep_(options.prep_threads) {}
+
+void Service::Attach(HttpServer* http) {
+  http_ = http;
+  dispatcher_.Attach(http);
+}
+
+std::vector<Route> Service::MakeRoutes() {
+  const auto generate = [this](Endpoint endpoint) {
+    return [this, endpoint](const ExchangePtr& x, std::string_view) { Generate(endpoint, x); };
+  };
+  const auto in_prep = [this](TextAnswer answer) {
+    return [this, answer](const ExchangePtr& x, std::string_view) { AnswerInPrep(answer, x); };
+  };
+  const auto show = [this](void (Service::*answer)(Exchange&)) {
+    return [this, answer](const ExchangePtr& x, std::string_view) { (this->*answer)(*x); };
+  };
+  const auto show_model = [this](const ExchangePtr& x, std::string_view name) {
+    ShowModel(*x, name);
+  };
+  return {
+      {"POST", "/v1/chat/completions", true, generate(kChat)},
+      {"POST", "/v1/completions", true, generate(kCompletions)},
+      {"POST", "/chat/completions", true, generate(kChat)},
+      {"POST", "/completions", true, generate(kCompletions)},
+      {"POST", "/tokenize", true, in_prep(AnswerTokenize)},
+      {"POST", "/detokenize", true, in_prep(AnswerDetokenize)},
+      {"GET", "/v1/models", false, show(&Service::ListModels)},
+      {"GET", "/models", false, show(&Service::ListModels)},
+      {"GET", "/v1/models/*", false, show_model},
+      {"GET", "/health", false, show(&Service::ShowReadiness)},
+      {"GET", "/ready", false, show(&Service::ShowReadiness)},
+      {"GET", "/live", false,
+       [this](const ExchangePtr& x, std::string_view) { SendJson(*x, R"({"status":"ok"})"); }},
+      {"GET", "/metrics", false, show(&Service::ShowMetrics)},
+      {"GET", "/version", false, show(&Service::ShowVersion)},
+      {"POST", "/reset_prefix_cache", false,
+       [this](const ExchangePtr& x, std::string_view) {
+         engine_->ResetPrefixCache();
+         SendJson(*x, R"({"status":"ok"})");
+       }},
+      {"GET", "/", false, show(&Service::ShowWelcome)},
+  };
+}
+
+// ---- from request to handler ---------------------------------------------------------------------
+
+HttpServer::Refusal Service::Check(const HttpRequest& request) {
+  const Router::Match match = router_.Find(request.method, request.path);
+  HttpServer::Refusal refusal;
+  if (match.route == nullptr) {
+    const Error error = Router::ErrorOf(match, request.method, request.path);
+    refusal.status = match.status;
+    refusal.headers = ErrorHeaders(error);
+    refusal.body = ErrorBody(error);
+    if (!match.allow.empty()) refusal.headers.emplace_back("allow", match.allow);
+    metrics_.CountRejection(Rejection::kNoRoute);
+    metrics_.CountResponse(match.status);
+  } else if (match.route->generates) {
+    auto ticket = admission_.Admit(DeclaredBytes(request));
+    if (ticket) {
+      refusal.ticket = std::make_shared<Admission::Ticket>(std::move(*ticket));
+      return refusal;
+    }
+    refusal.status = HttpStatus(ticket.error().code);
+    refusal.headers = ErrorHeaders(ticket.error());
+    refusal.body = ErrorBody(ticket.error());
+    CountRefusal(ticket.error(), refusal.status);
+  }
+  return refusal;
+}
+
+void Service::Handle(ExchangePtr exchange) {
+  const HttpRequest& request = exchange->request();
+  const Router::Match match = router_.Find(request.method, request.path);
+  if (match.route != nullptr) {
+    match.route->handle(exchange, match.tail);
+    return;
+  }
+  const Error error = Router::ErrorOf(match, request.method, request.path);
+  Headers headers = ErrorHeaders(error);
+  if (!match.allow.empty()) headers.emplace_back("allow", match.allow);
+  metrics_.CountRejection(Rejection::kNoRoute);
+  metrics_.CountResponse(match.status);
+  exchange->Send(match.status, std::move(headers), ErrorBody(error));
+}
+
+std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
+  const HttpRequest& request = exchange->request();
+  auto ticket = std::static_pointer_cast<Admission::Ticket>(request.ticket);
+  VIVACE_CHECK(ticket != nullptr);  // Check let it in
+  ticket->SetBytes(request.body.size());
+  auto client = std::make_shared<Client>();
+  exchange->OnClose([this, client] {
+    client->gone = true;
+    if (const auto generation = client->generation.lock()) dispatcher_.Abandon(generation);
+  });
+  return std::make_shared<Call>(Call{exchange, std::move(ticket), std::move(client)});
+}
+
+void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
+  auto call = MakeCall(exchange);
+  prep_.Post([this, endpoint, call = std::move(call)]() mutable {
+    using Prepared = Result<std::unique_ptr<PreparedRequest>>;
+    auto prepared = std::make_shared<Prepared>(
+        PrepareGeneration(endpoint, call->exchange->request().body, model_));
+    // The call moves on, so that the exchange is let go on the loop only.
+    http_->Post([this, endpoint, call = std::move(call), prepared] {
+      Start(call, endpoint, std::move(*prepared));
+    });
+  });
+}
+
+void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
+                    Result<std::unique_ptr<PreparedRequest>> prepared) {
+  call->ticket->EndPrep();
+  if (call->client->gone) {
+    metrics_.clients_gone->Add();
+    call->ticket->Release();
+    return;
+  }
+  if (!prepared) {
+    call->ticket->Release();
+    Refuse(*call->exchange, prepared.error());
+    return;
+  }
+  auto generation = std::make_shared<Generation>(
+      Generation::Context{engine_, &model_, &metrics_}, call->exchange, call->ticket,
+      std::move(*prepared), NewIdentity(endpoint));
+  if (const Status status = dispatcher_.Start(generation); !status) {
+    call->ticket->Release();
+    Refuse(*call->exchange, status.error());
+    return;
+  }
+  call->client->generation = generation;
+}
+
+void Service::AnswerInPrep(TextAnswer answer, const ExchangePtr& exchange) {
+  auto call = MakeCall(exchange);
+  prep_.Post([this, answer, call = std::move(call)]() mutable {
+    auto text = std::make_shared<Result<std::string>>(
+        answer(call->exchange->request().body, model_));
+    http_->Post([this, call = std::move(call), text] {
+      call->ticket->Release();
+      if (call->client->gone) return;
+      if (*text) {
+        SendJson(*call->exchange, std::move(**text));
+      } else {
+        Refuse(*call->exchange, text->error());
+      }
+    });
+  });
+}
+
+// ---- life ----------------------------------------------------------------------------------------
+
+void Service::BeginDrain() {
+  admission_.BeginDrain();
+  engine_->BeginDrain();
+  http_->BeginDrain();
+}
+
+void Service::EndAll() {
+  dispatcher_.FailAll({ErrorCode::kUnavailable, "shutting_down",
+                       "the server shut down before the answer was complete", ""});
+}
+
+// ---- small answers -------------------------------------------------------------------------------
+
+void Service::ListModels(Exchange& exchange) {
+  std::string body;
+  JsonWriter w(&body);
+  w.BeginObject();
+  w.KeyString("object", "list");
+  w.Key("data");
+  w.BeginArray();
+  for (const std::string& name : model_.names) WriteModel(model_, name, &w);
+  w.EndArray();
+  w.EndObject();
+  SendJson(exchange, std::move(body));
+}
+
+void Service::ShowModel(Exchange& exchange, std::string_view name) {
+  if (const Status status = model_.CheckName(std::string(name)); !status) {
+    Refuse(exchange, status.error());
+    return;
+  }
+  std::string body;
+  JsonWriter w(&body);
+  WriteModel(model_, name, &w);
+  SendJson(exchange, std::move(body));
+}
+
+void Service::ShowReadiness(Exchange& exchange) {
+  Status status = CheckEngine(engine_->stats(), SteadyNanos());
+  if (admission_.draining()) {
+    status = Fail(ErrorCode::kUnavailable, "shutting_down", "", "the server is shutting down");
+  }
+  if (!status) {
+    metrics_.CountResponse(HttpStatus(status.error().code));
+    SendError(exchange, status.error());
+    return;
+  }
+  SendJson(exchange, R"({"status":"ok"})");
+}
+
+void Service::ShowMetrics(Exchange& exchange) {
+  metrics_.CountResponse(200);
+  exchange.Send(200, {{"content-type", "text/plain; version=0.0.4; charset=utf-8"}},
+                metrics_.Render(engine_->stats()));
+}
+
+void Service::ShowVersion(Exchange& exchange) {
+  SendJson(exchange, R"({"version":")" VIVACE_VERSION R"("})");
+}
+
+void Service::ShowWelcome(Exchange& exchange) {
+  metrics_.CountResponse(200);
+  exchange.Send(200, {{"content-type", "text/plain; charset=utf-8"}},
+                fmt::format("Vivace {} serves {} over the OpenAI API at /v1\n", VIVACE_VERSION,
+                            model_.name()));
+}
+
+void Service::SendJson(Exchange& exchange, std::string body) {
+  metrics_.CountResponse(200);
+  exchange.Send(200, {{"content-type", "application/json"}}, std::move(body));
+}
+
+void Service::Refuse(Exchange& exchange, const Error& error) {
+  CountRefusal(error, HttpStatus(error.code));
+  SendError(exchange, error);
+}
+
+void Service::CountRefusal(const Error& error, int status) {
+  metrics_.CountResponse(status);
+  if (error.code == ErrorCode::kResourceExhausted) {
+    metrics_.CountRejection(Rejection::kOverloaded);
+  } else if (error.code == ErrorCode::kUnavailable) {
+    metrics_.CountRejection(Rejection::kShuttingDown);
+  } else {
+    metrics_.CountRejection(Rejection::kInvalid);
+  }
+}
+
+ResponseWriter::Identity Service::NewIdentity(Endpoint endpoint) {
+  return {fmt::format("{}{}{:08x}", endpoint == kChat ? "chatcmpl-" : "cmpl-", id_prefix_,
+                      ++next_id_),
+          WallSeconds(), model_.name()};
+}
+
+}  // namespace vivace::server

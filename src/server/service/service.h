@@ -1,0 +1,88 @@
+// The OpenAI protocol behind HTTP: routes, admission, preparation, and answers.
+//
+// Threads: everything runs on the HTTP loop but parsing, rendering and tokenising, which prep
+// threads do for requests that hold a place. The service outlives the HttpServer it is attached to;
+// StopPrep comes before that one's end.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/engine.h"
+#include "server/http/http.h"
+#include "server/metrics/server_metrics.h"
+#include "server/openai/prepare.h"
+#include "server/openai/served_model.h"
+#include "server/router.h"
+#include "server/service/admission.h"
+#include "server/service/dispatcher.h"
+#include "server/service/prep_pool.h"
+
+namespace vivace::server {
+
+struct ServiceOptions {
+  int prep_threads = 1;
+  AdmissionLimits admission;  // zero: from the engine's configuration
+};
+
+class Service {
+ public:
+  // `engine` outlives the service.
+  Service(ServedModel model, Engine* engine, ServiceOptions options = {});
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  // Once, before requests come.
+  void Attach(HttpServer* http);
+
+  // The two callbacks of HttpServer::Listen.
+  HttpServer::Refusal Check(const HttpRequest& request);
+  void Handle(ExchangePtr exchange);
+
+  // Loop thread: refuse new work, let the rest finish.
+  void BeginDrain();
+  // Loop thread: end the rest with an error.
+  void EndAll();
+  // After the loop's run: waits for the prep threads.
+  void StopPrep() { prep_.Stop(); }
+  // Requests in preparation or running.
+  int64_t open_requests() const { return admission_.requests(); }
+
+ private:
+  struct Client;
+  struct Call;
+
+  std::vector<Route> MakeRoutes();
+  std::shared_ptr<Call> MakeCall(const ExchangePtr& exchange);
+  void Generate(Endpoint endpoint, const ExchangePtr& exchange);
+  void Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
+             Result<std::unique_ptr<PreparedRequest>> prepared);
+  using TextAnswer = Result<std::string> (*)(std::string_view body, const ServedModel& model);
+  void AnswerInPrep(TextAnswer answer, const ExchangePtr& exchange);
+
+  void ListModels(Exchange& exchange);
+  void ShowModel(Exchange& exchange, std::string_view name);
+  void ShowReadiness(Exchange& exchange);
+  void ShowMetrics(Exchange& exchange);
+  void ShowVersion(Exchange& exchange);
+  void ShowWelcome(Exchange& exchange);
+
+  void SendJson(Exchange& exchange, std::string body);
+  void Refuse(Exchange& exchange, const Error& error);
+  void CountRefusal(const Error& error, int status);
+  ResponseWriter::Identity NewIdentity(Endpoint endpoint);
+
+  const ServedModel model_;
+  Engine* const engine_;
+  ServerMetrics metrics_;
+  Admission admission_;
+  Dispatcher dispatcher_;
+  const Router router_;
+  const std::string id_prefix_;   // random, so that ids differ between runs
+  uint64_t next_id_ = 0;
+  HttpServer* http_ = nullptr;
+  PrepPool prep_;                 // last: its threads use the members above
+};
+
+}  // namespace vivace::server

@@ -1,0 +1,26 @@
+#include "text/detokenizer.h"
+
+#include <utility>
+
+#include "base/utf8.h"
+
+namespace vivace {
+
+Detokenizer::Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special)
+    : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {}
+
+std::string_view Detokenizer::Push(TokenId id) {
+  out_.clear();
+  if (skip_special_ && tokenizer_->IsSpecial(id)) return out_;
+  pending_.append(tokenizer_->TokenBytes(id));
+  pending_.erase(0, utf8::AppendRepaired(pending_, &out_));
+  return out_;
+}
+
+std::string_view Detokenizer::Finish() {
+  out_.assign(pending_.empty() ? std::string_view() : utf8::kReplacementBytes);
+  pending_.clear();
+  return out_;
+}
+
+}  // namespace vivace

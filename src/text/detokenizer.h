@@ -1,0 +1,36 @@
+// Detokenizer: the text of one choice, token by token.
+//
+// Push gives the characters that the new token completes: valid UTF-8, never half a character.
+// Bytes that begin a character are held back until the rest comes; what cannot become a character
+// is U+FFFD. All deltas joined equal Tokenizer::Decode of all the ids. Owned by one thread; after
+// the first tokens nothing is allocated.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/ids.h"
+#include "text/tokenizer.h"
+
+namespace vivace {
+
+class Detokenizer {
+ public:
+  Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special);
+
+  // The view holds until the next call.
+  std::string_view Push(TokenId id);
+  // The end: U+FFFD if a character was cut. Then as new.
+  std::string_view Finish();
+
+  bool holds_back() const { return !pending_.empty(); }
+
+ private:
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  bool skip_special_;
+  std::string pending_;  // the begin of a character, at most 3 bytes between calls
+  std::string out_;
+};
+
+}  // namespace vivace

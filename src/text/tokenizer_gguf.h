@@ -1,0 +1,15 @@
+// TokenizerData from the metadata of a GGUF file.
+//
+// Byte-level BPE only (tokenizer.ggml.model "gpt2"). The pre-tokenizer is never guessed: an unknown
+// or missing tokenizer.ggml.pre is an error that names it. Strings are copied; the file may go.
+#pragma once
+
+#include "base/result.h"
+#include "formats/gguf.h"
+#include "text/tokenizer_data.h"
+
+namespace vivace {
+
+Result<TokenizerData> TokenizerFromGguf(const formats::GgufFile& file);
+
+}  // namespace vivace
