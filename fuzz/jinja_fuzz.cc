@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   input.messages = {{{"role", "system"}, {"content", "Be brief."}},
                     {{"role", "user"}, {"content", "Grüße <|im_end|> 1 2 3"}},
                     {{"role", "assistant"}, {"content", nullptr}}};
-  input.tools = {{{"type", "function"}, {"function", {{"name", "f"}, {"parameters", {{"a", 1.5}}}}}}};
+  input.tools = {
+      {{"type", "function"}, {"function", {{"name", "f"}, {"parameters", {{"a", 1.5}}}}}}};
   input.extra = {{"enable_thinking", false}, {"n", 7}};
   const auto first = chat->Render(input), second = chat->Render(input);
   VIVACE_CHECK(first.has_value() == second.has_value());

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 namespace vivace {
 
@@ -22,7 +23,8 @@ class ThreadPool {
   // Never allocates. `body` must not throw and must not call Run.
   template <typename Body>
   void Run(Body&& body) {
-    RunErased([](void* context, int worker) { (*static_cast<Body*>(context))(worker); },
+    using Callable = std::remove_reference_t<Body>;
+    RunErased([](void* context, int worker) { (*static_cast<Callable*>(context))(worker); },
               const_cast<void*>(static_cast<const void*>(&body)));
   }
 
@@ -30,8 +32,10 @@ class ThreadPool {
   // The assignment of items to workers is unspecified, so results must not depend on it.
   template <typename Body>
   void ForEach(int64_t count, Body&& body) {
-    ForEachErased(count, [](void* context, int64_t i) { (*static_cast<Body*>(context))(i); },
-                  const_cast<void*>(static_cast<const void*>(&body)));
+    using Callable = std::remove_reference_t<Body>;
+    ForEachErased(
+        count, [](void* context, int64_t i) { (*static_cast<Callable*>(context))(i); },
+        const_cast<void*>(static_cast<const void*>(&body)));
   }
 
  private:

@@ -66,7 +66,7 @@ void RowSampler::ListItem(int32_t index, const PlanItem& item) {
 void RowSampler::AddLogprobRow(LogitRow* row, int32_t wanted) {
   row->num_top = std::min(wanted, limits_.vocab);
   row->logprob_row = static_cast<int32_t>(result_.logprob_rows.size());
-  result_.logprob_rows.push_back({.first_top = static_cast<int32_t>(result_.top_logprobs.size())});
+  result_.logprob_rows.emplace_back().first_top = static_cast<int32_t>(result_.top_logprobs.size());
   result_.top_logprobs.resize(result_.top_logprobs.size() + static_cast<size_t>(row->num_top));
 }
 
@@ -106,7 +106,8 @@ void RowSampler::TakeRow(const LogitRow& row, std::span<float> logits, SampleScr
   const auto top = std::span(result_.top_logprobs)
                        .subspan(static_cast<size_t>(out.first_top), static_cast<size_t>(row.num_top));
   if (!ComputeLogprobs(ops_, logits, token, top, &out)) {
-    out = {.chosen = {token, std::numeric_limits<float>::quiet_NaN()}, .first_top = out.first_top};
+    out.chosen = {token, std::numeric_limits<float>::quiet_NaN()};
+    out.num_top = 0;
   }
 }
 

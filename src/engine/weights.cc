@@ -88,7 +88,7 @@ class Pack final : public Sink {
       const WeightSpec& spec = **(specs.begin() + i);
       if (spec.present()) {
         VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
-        quant::DequantizeRow(view.dtype, view.data, at, int64_t{view.rows} * view.cols);
+        quant::DequantizeRow(view.dtype, view.data, int64_t{view.rows} * view.cols, at);
         present = true;
       }
       at += *(sizes.begin() + i);

@@ -14,7 +14,7 @@ namespace vivace {
 enum class LogitRows : uint8_t {
   kNone,   // a prompt chunk that is not the last
   kLast,   // a decode, or the chunk that ends the prompt: one token is sampled
-  kAll,    // prompt log-probabilities are wanted; `sample` says if the last row is sampled as well
+  kAll,    // prompt log-probabilities are wanted; `sample` says if the last row is sampled too
 };
 
 // One sequence's share of the step: tokens [first_token, first_token + num_tokens) of the plan at
@@ -28,7 +28,7 @@ struct PlanItem {
   int32_t num_blocks = 0;
   LogitRows logit_rows = LogitRows::kNone;
   bool sample = false;             // draw one token after the last row
-  TokenId next_prompt_token = -1;  // kAll: the prompt token after this chunk, -1 at the prompt's end
+  TokenId next_prompt_token = -1;  // kAll: the prompt token after this chunk, -1 at its end
 };
 
 struct StepPlan {

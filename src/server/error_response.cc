@@ -53,9 +53,9 @@ std::string ErrorBody(const Error& error) {
   w.Key("param");
   error.field.empty() || mapping.internal ? w.Null() : w.String(error.field);
   w.Key("code");
-  error.reason.empty() ? w.Null()
-                       : w.String(mapping.internal ? "internal_error"
-                                                   : std::string_view(error.reason));
+  error.reason.empty()
+      ? w.Null()
+      : w.String(mapping.internal ? "internal_error" : std::string_view(error.reason));
   w.EndObject();
   w.EndObject();
   return body;

@@ -33,11 +33,11 @@ Result<std::unique_ptr<Server>> Server::Create(const ServerConfig& config, Serve
   server->service_ =
       std::make_unique<Service>(std::move(served), server->engine_.get(), config.service);
   Service* service = server->service_.get();
-  VIVACE_ASSIGN(server->http_,
-                HttpServer::Listen(
-                    config.http,
-                    [service](const HttpRequest& request) { return service->Check(request); },
-                    [service](ExchangePtr exchange) { service->Handle(std::move(exchange)); }));
+  VIVACE_ASSIGN(
+      server->http_,
+      HttpServer::Listen(
+          config.http, [service](const HttpRequest& request) { return service->Check(request); },
+          [service](ExchangePtr exchange) { service->Handle(std::move(exchange)); }));
   service->Attach(server->http_.get());
   return server;
 }

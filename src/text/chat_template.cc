@@ -15,9 +15,9 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kReserved[] = {
-    "messages",       "tools",           "documents",     "add_generation_prompt",
-    "bos_token",      "eos_token",       "chat_template", "continue_final_message",
-    "tokenize",       "return_tensors",  "return_dict",   "conversation"};
+    "messages",  "tools",          "documents",     "add_generation_prompt",
+    "bos_token", "eos_token",      "chat_template", "continue_final_message",
+    "tokenize",  "return_tensors", "return_dict",   "conversation"};
 
 Status CheckExtra(const json::object& extra) {
   if (extra.size() > limits::kTemplateKwargs) {
@@ -145,7 +145,8 @@ Result<RenderedPrompt> ChatTemplate::Render(const ChatRenderInput& input) const 
   if (string_content_only_ && HasParts(input.messages)) {
     VIVACE_ASSIGN(messages, WithStringContent(input.messages));
   }
-  const json::value wrapped = messages.is_null() ? json::value(input.messages) : std::move(messages);
+  const json::value wrapped =
+      messages.is_null() ? json::value(input.messages) : std::move(messages);
   const json::value bos = json::string(input.bos_token), eos = json::string(input.eos_token);
   const json::value add_prompt = input.add_generation_prompt;
   std::vector<jinja::Variable> variables;

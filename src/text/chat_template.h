@@ -1,9 +1,10 @@
 // The chat template of a model: from the messages of a request to the text of its prompt.
 //
-// A ChatTemplate is parsed once, is immutable and may render in many threads at once. What a request
-// supplies (messages, tools, documents, template arguments) is never trusted: the result's segments
-// tell its bytes from the template's own, so that message text cannot become a control token.
-// Cost: one walk of the template; strings are copied once, into the result. Needs 512 KiB of stack.
+// A ChatTemplate is parsed once, is immutable and may render in many threads at once. What a
+// request supplies (messages, tools, documents, template arguments) is never trusted: the result's
+// segments tell its bytes from the template's own, so that message text cannot become a control
+// token. Cost: one walk of the template; strings are copied once, into the result. Needs 512 KiB of
+// stack.
 #pragma once
 
 #include <boost/json.hpp>
@@ -17,16 +18,16 @@
 namespace vivace {
 
 struct ChatRenderInput {
-  boost::json::array messages;         // objects with "role"; checked by the caller
-  boost::json::value tools;            // array, or null for none
-  boost::json::value documents;        // array, or null for none
-  boost::json::object extra;           // chat_template_kwargs; reserved names are refused
-  std::string bos_token, eos_token;    // the model's own: trusted
+  boost::json::array messages;       // objects with "role"; checked by the caller
+  boost::json::value tools;          // array, or null for none
+  boost::json::value documents;      // array, or null for none
+  boost::json::object extra;         // chat_template_kwargs; reserved names are refused
+  std::string bos_token, eos_token;  // the model's own: trusted
   bool add_generation_prompt = true;
   // The last message is not closed but continued: the text ends with it. Excludes
   // add_generation_prompt.
   bool continue_final_message = false;
-  std::tm now = {};                    // local time, for strftime_now
+  std::tm now = {};  // local time, for strftime_now
 };
 
 class ChatTemplate {
@@ -47,7 +48,8 @@ class ChatTemplate {
   bool uses_tools() const { return uses_tools_; }
   // The template takes content as a string only.
   bool string_content_only() const { return string_content_only_; }
-  // A system message is let through and its text reaches the prompt. Found by rendering one at Parse.
+  // A system message is let through and its text reaches the prompt. Found by rendering one at
+  // Parse.
   bool accepts_system_role() const { return accepts_system_role_; }
 
  private:

@@ -71,14 +71,15 @@ void ExpectLikeJinja2(const ChatTemplate& chat, std::string_view model) {
 
 // The template in a compressed tokenizer_config.json of the handed material, or "".
 std::string HandedTemplate(const std::string& name) {
-  const fs::path path = fs::path(VIVACE_SOURCE_DIR) / "../shared/tokenizers" / name /
-                        "tokenizer_config.json.xz";
+  const fs::path path =
+      fs::path(VIVACE_SOURCE_DIR) / "../shared/tokenizers" / name / "tokenizer_config.json.xz";
   if (!fs::exists(path)) return "";
   FILE* pipe = popen(("xz -dc '" + path.string() + "'").c_str(), "r");
   if (pipe == nullptr) return "";
   std::string text;
   char buffer[4096];
-  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) text.append(buffer, got);
+  for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+    text.append(buffer, got);
   if (pclose(pipe) != 0) return "";
   return std::string(json::parse(text).at("chat_template").as_string());
 }
@@ -163,11 +164,13 @@ TEST(ChatTemplate, RefusalsCarryTheTemplatesSentence) {
 TEST(ChatTemplate, TextPartsBecomeAString) {
   const ChatTemplate chat = SmolLm2();
   const std::string plain = Text(chat, Input(R"([{"role":"user","content":"Hi"}])"));
-  EXPECT_EQ(Text(chat, Input(R"([{"role":"user","content":[{"type":"text","text":"Hi"}]}])")), plain);
+  EXPECT_EQ(Text(chat, Input(R"([{"role":"user","content":[{"type":"text","text":"Hi"}]}])")),
+            plain);
   EXPECT_THAT(Text(chat, Input(R"([{"role":"user","content":[{"type":"text","text":"Alpha"},
                                    {"type":"text","text":"Beta"}]}])")),
               HasSubstr("user\nAlpha\nBeta<|im_end|>"));
-  EXPECT_THAT(Text(chat, Input(R"([{"role":"user","content":[]}])")), HasSubstr("user\n<|im_end|>"));
+  EXPECT_THAT(Text(chat, Input(R"([{"role":"user","content":[]}])")),
+              HasSubstr("user\n<|im_end|>"));
   EXPECT_EQ(Text(chat, Input(R"([{"role":"user","content":[{"type":"image_url",
                                  "image_url":{"url":"data:,"}}]}])")),
             "error: unsupported_content");
@@ -180,7 +183,8 @@ TEST(ChatTemplate, TemplatesThatWalkPartsGetThem) {
         "{% endfor %}{% endfor %}",
         "{% macro r(content) %}{% for p in content %}<{{ p.text }}>{% endfor %}{% endmacro %}"
         "{{ r(messages[0].content) }}",
-        "{% for m in messages %}<{{ m.content[0].text }}><{{ m.content[1]['text'] }}>{% endfor %}"}) {
+        "{% for m in messages %}<{{ m.content[0].text }}><{{ m.content[1]['text'] }}>{% endfor "
+        "%}"}) {
     const ChatTemplate chat = Parse(source);
     EXPECT_FALSE(chat.string_content_only()) << source;
     EXPECT_EQ(Text(chat, Input(R"([{"role":"user","content":[{"type":"text","text":"a"},
@@ -227,8 +231,8 @@ TEST(ChatTemplate, ReservedArgumentsAreRefused) {
 
 TEST(ChatTemplate, ContinuesTheFinalMessage) {
   const ChatTemplate chat = SmolLm2();
-  ChatRenderInput input = Input(
-      R"([{"role":"user","content":"Sky?"},{"role":"assistant","content":"The sky is "}])");
+  ChatRenderInput input =
+      Input(R"([{"role":"user","content":"Sky?"},{"role":"assistant","content":"The sky is "}])");
   input.continue_final_message = true;
   EXPECT_EQ(Text(chat, input), "error: conflicting_arguments");
   input.add_generation_prompt = false;

@@ -10,9 +10,9 @@
 namespace vivace::server {
 namespace {
 
-using testing::PrometheusPage;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using testing::PrometheusPage;
 
 TEST(MetricsRegistry, WritesTheFormatByteForByte) {
   static constexpr double kBounds[] = {0.5, 1};

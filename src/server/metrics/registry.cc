@@ -131,8 +131,8 @@ std::string MetricsRegistry::Render() const {
     out += fmt::format("# HELP {} ", family.name);
     AppendEscaped(family.help, false, &out);
     static constexpr const char* kKindNames[] = {"counter", "gauge", "histogram"};
-    out += fmt::format("\n# TYPE {} {}\n", family.name,
-                       kKindNames[static_cast<size_t>(family.kind)]);
+    out +=
+        fmt::format("\n# TYPE {} {}\n", family.name, kKindNames[static_cast<size_t>(family.kind)]);
     for (const Series& series : family.series) {
       if (series.histogram != nullptr) {
         RenderHistogram(family, series, &out);

@@ -10,16 +10,15 @@ namespace {
 
 // Seconds. First tokens and whole requests: vLLM's bounds. Between tokens: vLLM starts at 10 ms, a
 // small model on a good CPU is far below that.
-constexpr double kFirstTokenBounds[] = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,
-                                        0.25,  0.5,   0.75, 1.0,  2.5,  5.0,  7.5,  10.0,
+constexpr double kFirstTokenBounds[] = {0.001, 0.005, 0.01, 0.02,  0.04,  0.06,  0.08, 0.1,
+                                        0.25,  0.5,   0.75, 1.0,   2.5,   5.0,   7.5,  10.0,
                                         20.0,  40.0,  80.0, 160.0, 640.0, 2560.0};
-constexpr double kInterTokenBounds[] = {0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01,
-                                        0.015,  0.02,  0.025, 0.03,  0.04,  0.05,   0.075,
-                                        0.1,    0.15,  0.2,   0.3,   0.4,   0.5,    0.75,
-                                        1.0,    2.5,   5.0,   10.0,  20.0,  40.0,   80.0};
-constexpr double kRequestBounds[] = {0.05, 0.1, 0.3, 0.5, 0.8,  1.0,   1.5,   2.0,   2.5,
-                                     5.0,  10.0, 15.0, 20.0, 30.0, 40.0,  50.0,  60.0,  120.0,
-                                     240.0, 480.0, 960.0, 1920.0, 7680.0};
+constexpr double kInterTokenBounds[] = {
+    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075,
+    0.1,    0.15,  0.2,   0.3,   0.4,   0.5,    0.75, 1.0,   2.5,  5.0,   10.0, 20.0, 40.0, 80.0};
+constexpr double kRequestBounds[] = {0.05, 0.1,   0.3,   0.5,   0.8,   1.0,    1.5,   2.0,
+                                     2.5,  5.0,   10.0,  15.0,  20.0,  30.0,   40.0,  50.0,
+                                     60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0};
 constexpr double kTokenBounds[] = {1,   2,    5,    10,   20,    50,    100,   200,
                                    500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
 constexpr double kChoiceBounds[] = {1, 2, 5, 10, 20, 50, 100, 128};
@@ -41,9 +40,8 @@ ServerMetrics::ServerMetrics(const std::string& model_name)
   AddRequestFamilies();
   resident_bytes_ = registry_.AddGauge("process_resident_memory_bytes", "Memory in RAM.");
   start_time_ = registry_.AddGauge("process_start_time_seconds", "Start, in Unix time.");
-  start_time_->Set(std::chrono::duration<double>(
-                       std::chrono::system_clock::now().time_since_epoch())
-                       .count());
+  start_time_->Set(
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
 }
 
 void ServerMetrics::AddEngineFamilies() {
@@ -67,9 +65,8 @@ void ServerMetrics::AddEngineFamilies() {
 }
 
 void ServerMetrics::AddRequestFamilies() {
-  time_to_first_token = registry_.AddHistogram("vllm:time_to_first_token_seconds",
-                                               "From arrival to the first token.",
-                                               kFirstTokenBounds);
+  time_to_first_token = registry_.AddHistogram(
+      "vllm:time_to_first_token_seconds", "From arrival to the first token.", kFirstTokenBounds);
   inter_token_latency = registry_.AddHistogram("vllm:inter_token_latency_seconds",
                                                "Between output tokens.", kInterTokenBounds);
   e2e_latency = registry_.AddHistogram("vllm:e2e_request_latency_seconds",

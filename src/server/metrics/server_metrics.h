@@ -15,10 +15,10 @@ namespace vivace::server {
 
 // Why a request got no answer of the model.
 enum class Rejection : uint8_t {
-  kInvalid,       // 4xx about its content
-  kOverloaded,    // queue or token cap
+  kInvalid,     // 4xx about its content
+  kOverloaded,  // queue or token cap
   kShuttingDown,
-  kNoRoute,       // 404 and 405
+  kNoRoute,  // 404 and 405
   kCount,
 };
 
@@ -47,7 +47,7 @@ class ServerMetrics {
   Histogram* generation_tokens_per_request;
   Histogram* params_n;
   Histogram* params_max_tokens;
-  Counter* clients_gone;       // closed before their answer was complete
+  Counter* clients_gone;         // closed before their answer was complete
   Counter* slow_consumer_waits;  // times output was held back for a slow client
 
  private:

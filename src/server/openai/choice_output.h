@@ -2,10 +2,10 @@
 // the text of their token.
 //
 // Feed() takes what the engine published; what may be sent then stands in text(), logprobs() and
-// token_ids() until Consume() (streams) or for good (whole answers). Text held back because it could
-// become a stop string keeps the log-probabilities of its tokens back as well; a token whose text
-// was cut away by a stop string gets none. The loop thread owns it. After the first tokens a choice
-// without log-probabilities allocates only as its text grows.
+// token_ids() until Consume() (streams) or for good (whole answers). Text held back because it
+// could become a stop string keeps the log-probabilities of its tokens back as well; a token whose
+// text was cut away by a stop string gets none. The loop thread owns it. After the first tokens a
+// choice without log-probabilities allocates only as its text grows.
 #pragma once
 
 #include <cstdint>
@@ -67,21 +67,21 @@ class ChoiceOutput {
 
   const RequestParams& params_;
   std::shared_ptr<const Tokenizer> tokenizer_;
-  std::vector<TokenId> stop_ids_;        // explicit ones, then the model's unless ignored
+  std::vector<TokenId> stop_ids_;  // explicit ones, then the model's unless ignored
   size_t explicit_stop_ids_;
   Detokenizer detokenizer_;
   StopMatcher matcher_;
 
-  std::span<const TokenId> echo_;        // not yet taken
+  std::span<const TokenId> echo_;  // not yet taken
   const PromptLogprobs* echo_logprobs_ = nullptr;
 
-  std::string text_;                     // may be sent
+  std::string text_;  // may be sent
   std::vector<LogprobEntry> entries_;
-  std::vector<int64_t> entry_begins_;    // byte of the choice's text where each entry's token begins
+  std::vector<int64_t> entry_begins_;  // byte of the choice's text where each entry's token begins
   size_t ready_entries_ = 0;
-  std::vector<TokenId> token_ids_;       // only if they are wanted
+  std::vector<TokenId> token_ids_;  // only if they are wanted
   int64_t tokens_ = 0;
-  int64_t made_bytes_ = 0;               // of text, held back or not
+  int64_t made_bytes_ = 0;  // of text, held back or not
   int64_t made_chars_ = 0;
   int64_t released_bytes_ = 0;
   bool finished_ = false;

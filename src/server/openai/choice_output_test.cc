@@ -9,17 +9,18 @@ namespace vivace::server {
 namespace {
 
 using testing::ByteToken;
+using ::testing::ElementsAre;
 using testing::kHalfEmoji;
 using testing::kImEnd;
 using testing::kSpaceHello;
 using testing::kSpaceOk;
-using ::testing::ElementsAre;
 
 constexpr TokenId kEos[] = {kImEnd};
 
 class ChoiceOutputTest : public ::testing::Test {
  protected:
-  // Feeds tokens one by one and joins what comes out; the engine ends with `reason` if one is given.
+  // Feeds tokens one by one and joins what comes out; the engine ends with `reason` if one is
+  // given.
   std::string Run(std::vector<TokenId> tokens, FinishReason reason = FinishReason::kNone,
                   TokenId stop = -1) {
     stream_ = std::make_unique<TokenStream>(64, params_.sampling.logprobs);

@@ -1,7 +1,7 @@
 // Log-probabilities in the two shapes of OpenAI's API.
 //
-// Values are of the raw model distribution; -inf is written as -9999, so that the answer stays JSON.
-// A token's name is its text; where its bytes are not valid UTF-8 alone, "bytes:\xf0\x9f" (as
+// Values are of the raw model distribution; -inf is written as -9999, so that the answer stays
+// JSON. A token's name is its text; where its bytes are not valid UTF-8 alone, "bytes:\xf0\x9f" (as
 // OpenAI names them). Appends to a buffer; no state; any thread.
 #pragma once
 
@@ -19,16 +19,16 @@ namespace vivace::server {
 // One position. `top` is borrowed from the request's streams.
 struct LogprobEntry {
   TokenId token = -1;
-  bool has_value = true;            // false: a prompt's first token
+  bool has_value = true;  // false: a prompt's first token
   float logprob = 0.0f;
   std::span<const TokenLogprob> top;
-  int64_t text_offset = 0;          // of the token in the choice's text, in code points
+  int64_t text_offset = 0;  // of the token in the choice's text, in code points
 };
 
 struct LogprobStyle {
   const Tokenizer* tokenizer = nullptr;
-  int32_t top = 0;                  // alternatives asked for
-  bool tokens_as_ids = false;       // "token_id:N" for names
+  int32_t top = 0;             // alternatives asked for
+  bool tokens_as_ids = false;  // "token_id:N" for names
 };
 
 std::string TokenName(const LogprobStyle& style, TokenId token);

@@ -67,8 +67,8 @@ class MessageReader {
       return {};
     }
     if (!content->is_array()) {
-      return Wrong("content", fmt::format("must be a string or a list of parts, not {}",
-                                          KindName(*content)));
+      return Wrong("content",
+                   fmt::format("must be a string or a list of parts, not {}", KindName(*content)));
     }
     return ReadParts(content->get_array());
   }
@@ -79,9 +79,11 @@ class MessageReader {
       const json::object* object = part.if_object();
       if (object == nullptr) return Wrong("content", "has a part that is not an object");
       const json::value* type = object->if_contains("type");
-      if (type == nullptr || !type->is_string()) return Wrong("content", "has a part without a type");
+      if (type == nullptr || !type->is_string())
+        return Wrong("content", "has a part without a type");
       if (type->get_string() != "text") {
-        return Wrong("content", "has a part that is not of type \"text\"; this model reads text only");
+        return Wrong("content",
+                     "has a part that is not of type \"text\"; this model reads text only");
       }
       const json::value* part_text = object->if_contains("text");
       if (part_text == nullptr || !part_text->is_string()) {

@@ -15,13 +15,12 @@ Result<json::array> Normalize(std::string_view text) {
 }
 
 TEST(Messages, KeepsWhatTemplatesUse) {
-  const auto messages = Normalize(
-      R"([{"role":"system","content":"s","name":"n","x":1},{"role":"tool","content":"r",)"
-      R"("tool_call_id":"c1"}])");
+  const auto messages =
+      Normalize(R"([{"role":"system","content":"s","name":"n","x":1},{"role":"tool","content":"r",)"
+                R"("tool_call_id":"c1"}])");
   ASSERT_TRUE(messages);
-  EXPECT_EQ(json::serialize(*messages),
-            R"([{"role":"system","content":"s","name":"n"},)"
-            R"({"role":"tool","content":"r","tool_call_id":"c1"}])");
+  EXPECT_EQ(json::serialize(*messages), R"([{"role":"system","content":"s","name":"n"},)"
+                                        R"({"role":"tool","content":"r","tool_call_id":"c1"}])");
 }
 
 TEST(Messages, PartsKeepTheirTextOnly) {
@@ -33,9 +32,9 @@ TEST(Messages, PartsKeepTheirTextOnly) {
 }
 
 TEST(Messages, ToolCallsOfAnAssistant) {
-  const auto messages = Normalize(
-      R"([{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function",)"
-      R"("function":{"name":"f","arguments":"{\"a\":1}"}}]}])");
+  const auto messages =
+      Normalize(R"([{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function",)"
+                R"("function":{"name":"f","arguments":"{\"a\":1}"}}]}])");
   ASSERT_TRUE(messages) << messages.error().message;
   EXPECT_EQ(json::serialize((*messages)[0]),
             R"({"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function",)"

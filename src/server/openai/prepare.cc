@@ -22,8 +22,7 @@ Status ParseBody(Endpoint endpoint, std::string_view text, const ServedModel& mo
   return model.CheckName(params->model);
 }
 
-Status CheckLength(const PreparedRequest& request, size_t prompt_tokens,
-                   const ServedModel& model) {
+Status CheckLength(const PreparedRequest& request, size_t prompt_tokens, const ServedModel& model) {
   const std::string field = request.params.endpoint == kChat ? "messages" : "prompt";
   if (prompt_tokens == 0) {
     return Fail(ErrorCode::kInvalidArgument, "empty_prompt", field,
@@ -41,8 +40,8 @@ Result<std::vector<TokenId>> TokenizePrompt(const Prompt& prompt, const RequestP
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
   const std::string& text = std::get<std::string>(prompt);
   VIVACE_RETURN_IF_ERROR(CheckTextFits(text, "prompt", model));
-  return model.tokenizer->Encode(
-      text, {.add_special_tokens = params.add_special_tokens.value_or(true)});
+  return model.tokenizer->Encode(text,
+                                 {.add_special_tokens = params.add_special_tokens.value_or(true)});
 }
 
 void WriteIdArray(std::string_view key, std::span<const TokenId> ids, JsonWriter* w) {
@@ -61,22 +60,28 @@ GenerationRequest PreparedRequest::EngineRequest(size_t i, int32_t max_model_len
   request.num_choices = params.n;
   request.priority = params.priority;
   request.cache_salt = params.cache_salt;
-  const auto room =
-      static_cast<int32_t>(static_cast<int64_t>(max_model_len) -
-                           static_cast<int64_t>(request.prompt.size()));
+  const auto room = static_cast<int32_t>(static_cast<int64_t>(max_model_len) -
+                                         static_cast<int64_t>(request.prompt.size()));
   const int32_t by_default = params.endpoint == kChat ? room : kDefaultCompletionTokens;
   request.sampling.max_tokens = std::min(params.wanted_tokens().value_or(by_default), room);
   // The client may ask for more than there is room for; the rest of its wish stands.
-  request.sampling.min_tokens =
-      std::min(request.sampling.min_tokens, request.sampling.max_tokens);
+  request.sampling.min_tokens = std::min(request.sampling.min_tokens, request.sampling.max_tokens);
   if (params.echo && (params.logprobs || request.sampling.max_tokens == 0)) {
     request.sampling.prompt_logprobs = std::max(params.sampling.logprobs, 0);
   }
   return request;
 }
 
-Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint,
-                                                           std::string_view body,
+void PreparedRequest::DropInput() {
+  prompts = {};
+  params.prompts = {};
+  params.messages = nullptr;
+  params.tools = nullptr;
+  params.chat_template_kwargs = nullptr;
+  body = nullptr;
+}
+
+Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
                                                            const ServedModel& model) {
   auto request = std::make_unique<PreparedRequest>();
   VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, body, model, &request->body, &request->params));
@@ -106,9 +111,8 @@ Result<std::string> AnswerTokenize(std::string_view text, const ServedModel& mod
   if (params.messages != nullptr) {
     VIVACE_ASSIGN(ids, ChatPrompt(params, model));
   } else {
-    ids = model.tokenizer->Encode(
-        std::get<std::string>(params.prompts.front()),
-        {.add_special_tokens = params.add_special_tokens.value_or(true)});
+    ids = model.tokenizer->Encode(std::get<std::string>(params.prompts.front()),
+                                  {.add_special_tokens = params.add_special_tokens.value_or(true)});
   }
   std::string out;
   JsonWriter w(&out);

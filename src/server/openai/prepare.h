@@ -1,6 +1,6 @@
-// From a request's body to what the engine takes: parse, check, render, tokenise. This is the work of
-// the prep threads: pure functions of the body and the model, in time linear in the body (BPE adds a
-// logarithm), refused early where a prompt cannot fit.
+// From a request's body to what the engine takes: parse, check, render, tokenise. This is the work
+// of the prep threads: pure functions of the body and the model, in time linear in the body (BPE
+// adds a logarithm), refused early where a prompt cannot fit.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -24,10 +24,11 @@ struct PreparedRequest {
 
   // What the engine is asked for prompt `i`; max_tokens is what the request leaves room for.
   GenerationRequest EngineRequest(size_t i, int32_t max_model_len) const;
+  // Once the engine has the prompts: lets go of the body and of what points into it.
+  void DropInput();
 };
 
-Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint,
-                                                           std::string_view body,
+Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
                                                            const ServedModel& model);
 
 // The bodies of the answers of /tokenize and /detokenize, in vLLM's shapes.

@@ -10,7 +10,8 @@ ResponseWriter::ResponseWriter(const RequestParams& params, const Tokenizer& tok
       style_{&tokenizer, params.sampling.logprobs, params.return_tokens_as_token_ids},
       identity_(std::move(identity)),
       chat_(params.endpoint == kChat) {
-  chunk_head_ = "data: {" + Head(chat_ ? "chat.completion.chunk" : "text_completion");
+  chunk_head_ = "data: {";
+  chunk_head_ += Head(chat_ ? "chat.completion.chunk" : "text_completion");
 }
 
 // The members every object of the answer begins with.
@@ -29,8 +30,7 @@ void ResponseWriter::FirstChunk(const ChoicePart& part, const Usage& usage,
   Chunk(Moment::kFirst, part, usage, out);
 }
 
-void ResponseWriter::TextChunk(const ChoicePart& part, const Usage& usage,
-                               std::string* out) const {
+void ResponseWriter::TextChunk(const ChoicePart& part, const Usage& usage, std::string* out) const {
   Chunk(Moment::kText, part, usage, out);
 }
 
@@ -188,7 +188,9 @@ void ResponseWriter::WriteIgnored(JsonWriter* w) const {
 }
 
 std::string ResponseWriter::Whole(std::span<const ChoicePart> parts, const Usage& usage) const {
-  std::string out = "{" + Head(chat_ ? "chat.completion" : "text_completion") + ",";
+  std::string out = "{";
+  out += Head(chat_ ? "chat.completion" : "text_completion");
+  out += ',';
   JsonWriter w(&out);
   w.Key("choices");
   w.BeginArray();
@@ -197,8 +199,8 @@ std::string ResponseWriter::Whole(std::span<const ChoicePart> parts, const Usage
   w.Key("usage");
   WriteUsage(usage, &w);
   if (params_.return_token_ids && chat_) {
-    WriteIds("prompt_token_ids", parts.empty() ? std::span<const TokenId>()
-                                               : parts.front().prompt_token_ids, &w);
+    WriteIds("prompt_token_ids",
+             parts.empty() ? std::span<const TokenId>() : parts.front().prompt_token_ids, &w);
   }
   WriteIgnored(&w);
   w.EndObject();

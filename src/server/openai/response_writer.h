@@ -20,7 +20,7 @@
 namespace vivace::server {
 
 struct Usage {
-  int64_t prompt_tokens = 0;      // each prompt once, whatever n
+  int64_t prompt_tokens = 0;  // each prompt once, whatever n
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
 };
@@ -30,7 +30,7 @@ using StopReason = std::variant<std::monostate, std::string, TokenId>;
 
 // How a choice ended.
 struct ChoiceEnd {
-  bool by_length = false;         // "length", else "stop"
+  bool by_length = false;  // "length", else "stop"
   StopReason stop_reason;
 };
 
@@ -40,7 +40,7 @@ struct ChoicePart {
   std::string_view text;
   std::span<const LogprobEntry> logprobs;
   std::span<const TokenId> token_ids;
-  std::span<const TokenId> prompt_token_ids;   // of its prompt; whole answers and first chunks
+  std::span<const TokenId> prompt_token_ids;  // of its prompt; whole answers and first chunks
   const ChoiceEnd* end = nullptr;
 };
 
@@ -82,7 +82,7 @@ class ResponseWriter {
   LogprobStyle style_;
   Identity identity_;
   bool chat_;
-  std::string chunk_head_;   // "data: {...," up to the choices
+  std::string chunk_head_;  // "data: {...," up to the choices
 };
 
 }  // namespace vivace::server

@@ -39,16 +39,17 @@ TEST_F(ResponseWriterTest, ChatStream) {
   ResponseWriter::Done(&out_);
   const std::string head =
       R"(data: {"id":"id-1","object":"chat.completion.chunk","created":17,"model":"m\"x","choices":[{"index":1,)";
-  EXPECT_EQ(out_,
-            head +
-                R"("delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})"
-                "\n\n" +
-                head +
-                R"("delta":{"content":"a\n😀"},"logprobs":null,"finish_reason":null}]})"
-                "\n\n" +
-                head +
-                R"("delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":"st\"op"}]})"
-                "\n\ndata: [DONE]\n\n");
+  EXPECT_EQ(
+      out_,
+      head +
+          R"("delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})"
+          "\n\n" +
+          head +
+          R"("delta":{"content":"a\n😀"},"logprobs":null,"finish_reason":null}]})"
+          "\n\n" +
+          head +
+          R"("delta":{},"logprobs":null,"finish_reason":"stop","stop_reason":"st\"op"}]})"
+          "\n\ndata: [DONE]\n\n");
 }
 
 TEST_F(ResponseWriterTest, UsageInStreams) {
@@ -58,17 +59,19 @@ TEST_F(ResponseWriterTest, UsageInStreams) {
   ChoicePart part;
   part.text = "x";
   Writer().TextChunk(part, usage, &out_);
-  EXPECT_EQ(out_,
-            R"(data: {"id":"id-1","object":"text_completion","created":17,"model":"m\"x","choices":[)"
-            R"({"index":0,"text":"x","logprobs":null,"finish_reason":null}],"usage":null})"
-            "\n\n");
+  EXPECT_EQ(
+      out_,
+      R"(data: {"id":"id-1","object":"text_completion","created":17,"model":"m\"x","choices":[)"
+      R"({"index":0,"text":"x","logprobs":null,"finish_reason":null}],"usage":null})"
+      "\n\n");
   out_.clear();
   Writer().UsageChunk(usage, &out_);
-  EXPECT_EQ(out_,
-            R"(data: {"id":"id-1","object":"text_completion","created":17,"model":"m\"x","choices":[],)"
-            R"("usage":{"prompt_tokens":31,"completion_tokens":8,"total_tokens":39,)"
-            R"("prompt_tokens_details":{"cached_tokens":16}}})"
-            "\n\n");
+  EXPECT_EQ(
+      out_,
+      R"(data: {"id":"id-1","object":"text_completion","created":17,"model":"m\"x","choices":[],)"
+      R"("usage":{"prompt_tokens":31,"completion_tokens":8,"total_tokens":39,)"
+      R"("prompt_tokens_details":{"cached_tokens":16}}})"
+      "\n\n");
   out_.clear();
   params_.continuous_usage_stats = true;
   Writer().TextChunk(part, usage, &out_);
@@ -153,8 +156,10 @@ TEST_F(ResponseWriterTest, TokensAsIds) {
   ChoicePart part;
   part.logprobs = entries;
   Writer().TextChunk(part, {}, &out_);
-  EXPECT_NE(out_.find(R"({"token":"token_id:266","logprob":-2.5,"bytes":[32,111,107],"top_logprobs":[]})"),
-            std::string::npos)
+  EXPECT_NE(
+      out_.find(
+          R"({"token":"token_id:266","logprob":-2.5,"bytes":[32,111,107],"top_logprobs":[]})"),
+      std::string::npos)
       << out_;
 }
 

@@ -16,14 +16,14 @@
 namespace vivace::server {
 
 struct ServedModel {
-  std::vector<std::string> names;                          // the first is shown in answers
+  std::vector<std::string> names;  // the first is shown in answers
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::shared_ptr<const ChatTemplate> chat_template;       // null: chat is refused
+  std::shared_ptr<const ChatTemplate> chat_template;  // null: chat is refused
   std::vector<TokenId> eos_ids;
-  int32_t vocab = 0;                                       // ids the engine takes
+  int32_t vocab = 0;  // ids the engine takes
   int32_t max_model_len = 0;
-  int64_t created_s = 0;                                   // shown by /v1/models
-  size_t longest_token_bytes = 1;                          // see LongestTokenBytes
+  int64_t created_s = 0;           // shown by /v1/models
+  size_t longest_token_bytes = 1;  // see LongestTokenBytes
 
   const std::string& name() const { return names.front(); }
   // kNotFound "model_not_found" for a name that is not served; absent is the model there is.

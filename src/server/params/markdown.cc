@@ -42,7 +42,8 @@ struct TypeText {
 std::string ParamTableMarkdown() {
   std::string page =
       "# Request parameters\n\n"
-      "Made from the table that the server reads requests with. Each parameter is honoured, refused "
+      "Made from the table that the server reads requests with. Each parameter is honoured, "
+      "refused "
       "with a 400\nthat names it, or ignored and reported (header `x-vivace-ignored`, member "
       "`vivace.ignored`); so is every\nmember that is not listed. `null` means absent.\n\n"
       "| name | endpoints | type | default | what it does |\n|---|---|---|---|---|\n";

@@ -34,9 +34,9 @@ struct FieldReader {
     const double number = value.to_number<double>();
     const bool low = field.min_excluded ? number <= field.min : number < field.min;
     if (low || number > field.max || std::isnan(number)) {
-      return WrongValue(name, fmt::format("is {}; it must be {} {} and at most {}", number,
-                                          field.min_excluded ? "above" : "at least", field.min,
-                                          field.max));
+      return WrongValue(
+          name, fmt::format("is {}; it must be {} {} and at most {}", number,
+                            field.min_excluded ? "above" : "at least", field.min, field.max));
     }
     // A number just above an excluded bound must not become the bound as a float.
     float narrow = static_cast<float>(number);
@@ -57,8 +57,8 @@ struct FieldReader {
     if (!value.is_string()) return WrongType(name, "a string", value);
     const std::string_view text = value.get_string();
     if (text.size() > field.max_bytes) {
-      return WrongValue(name, fmt::format("has {} bytes; at most {} are allowed", text.size(),
-                                          field.max_bytes));
+      return WrongValue(
+          name, fmt::format("has {} bytes; at most {} are allowed", text.size(), field.max_bytes));
     }
     field.set(*params, text);
     return {};
@@ -95,7 +95,8 @@ Status ReadMember(std::string_view name, const json::value& value, const ParamCo
                   "the body has more than {} members that have no effect",
                   limits::kMaxUnknownParams);
     }
-    if (!value.is_null()) params->ignored.push_back(utf8::Repair(name.substr(0, kMaxReportedNameBytes)));
+    if (!value.is_null())
+      params->ignored.push_back(utf8::Repair(name.substr(0, kMaxReportedNameBytes)));
     return {};
   }
   if (value.is_null()) {
@@ -110,7 +111,8 @@ Status RefuseBothNames(const json::object& body, Endpoint endpoint) {
   for (const ParamRow& row : ParamTable()) {
     if (row.alias.empty() || (row.endpoints & endpoint) == 0) continue;
     if (body.contains(row.name) && body.contains(row.alias)) {
-      return WrongValue(row.alias, fmt::format("is another name of `{}`; give one of them", row.name));
+      return WrongValue(row.alias,
+                        fmt::format("is another name of `{}`; give one of them", row.name));
     }
   }
   return {};

@@ -192,7 +192,8 @@ Status ReadLogitBias(std::string_view name, const json::value& value, const Para
     if (!number.is_number()) return WrongType(name, "an object of token id to number", number);
     const double amount = number.to_number<double>();
     if (!(amount >= -100.0 && amount <= 100.0)) {
-      return WrongValue(name, fmt::format("has {} for token {}; values are -100 to 100", amount, id));
+      return WrongValue(name,
+                        fmt::format("has {} for token {}; values are -100 to 100", amount, id));
     }
     bias.emplace_back(id, static_cast<float>(amount));
   }
@@ -249,8 +250,8 @@ Status ReadTools(std::string_view name, const json::value& value, const ParamCon
   const auto* list = value.if_array();
   if (list == nullptr) return WrongType(name, "a list", value);
   if (list->size() > limits::kMaxTools) {
-    return WrongValue(name, fmt::format("has {} tools; at most {} are allowed", list->size(),
-                                        limits::kMaxTools));
+    return WrongValue(
+        name, fmt::format("has {} tools; at most {} are allowed", list->size(), limits::kMaxTools));
   }
   for (const auto& tool : *list) VIVACE_RETURN_IF_ERROR(ReadFunctionTool(name, tool));
   if (!list->empty()) params->tools = list;

@@ -25,11 +25,11 @@ Outcome Apply(Reader reader, json::value value) {
   outcome.status = reader("p", outcome.value, kContext, &outcome.params);
   return outcome;
 }
-bool Reads(Reader reader, const char* text) { return Apply(reader, json::parse(text)).status.has_value(); }
-
-json::value Repeat(size_t count, const json::value& item) {
-  return json::array(count, item);
+bool Reads(Reader reader, const char* text) {
+  return Apply(reader, json::parse(text)).status.has_value();
 }
+
+json::value Repeat(size_t count, const json::value& item) { return json::array(count, item); }
 
 TEST(Readers, PromptShapes) {
   EXPECT_EQ(Apply(ReadPrompt, "x").params.prompts.size(), 1u);
@@ -99,8 +99,7 @@ TEST(Readers, LogitBiasCount) {
 }
 
 TEST(Readers, StreamOptions) {
-  const auto outcome =
-      Apply(ReadStreamOptions, json::parse(R"({"include_usage":true,"other":1})"));
+  const auto outcome = Apply(ReadStreamOptions, json::parse(R"({"include_usage":true,"other":1})"));
   EXPECT_TRUE(outcome.params.include_usage);
   EXPECT_EQ(outcome.params.ignored, std::vector<std::string>{"p.other"});
   EXPECT_TRUE(Reads(ReadStreamOptions, R"({"include_usage":null})"));
@@ -118,8 +117,10 @@ TEST(Readers, ResponseFormat) {
 
 TEST(Readers, Tools) {
   EXPECT_EQ(Apply(ReadTools, json::array()).params.tools, nullptr);
-  const auto good = Apply(ReadTools, json::parse(
-      R"([{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])"));
+  const auto good =
+      Apply(ReadTools,
+            json::parse(
+                R"([{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])"));
   ASSERT_TRUE(good.status);
   EXPECT_NE(good.params.tools, nullptr);
   for (const char* bad :

@@ -32,18 +32,18 @@ struct RequestParams {
   std::optional<std::string> model;
 
   // Input.
-  std::vector<Prompt> prompts;                       // completions; one for tokenize
-  const json::array* messages = nullptr;             // chat, tokenize
-  const json::array* tools = nullptr;                // not null: not empty
+  std::vector<Prompt> prompts;            // completions; one for tokenize
+  const json::array* messages = nullptr;  // chat, tokenize
+  const json::array* tools = nullptr;     // not null: not empty
   const json::object* chat_template_kwargs = nullptr;
-  std::vector<TokenId> tokens;                       // detokenize
+  std::vector<TokenId> tokens;  // detokenize
   bool has_tokens = false;
-  std::optional<bool> add_special_tokens;            // default: text yes, chat no
+  std::optional<bool> add_special_tokens;  // default: text yes, chat no
   bool add_generation_prompt = true;
   bool continue_final_message = false;
 
   // Generation.
-  SamplingParams sampling;                           // its max_tokens is set from those below
+  SamplingParams sampling;  // its max_tokens is set from those below
   std::optional<int32_t> max_tokens;
   std::optional<int32_t> max_completion_tokens;
   int32_t n = 1;
@@ -60,11 +60,11 @@ struct RequestParams {
   bool include_usage = false;
   bool continuous_usage_stats = false;
   bool echo = false;
-  bool logprobs = false;                             // wanted at all
-  std::optional<int32_t> top_logprobs;               // how many alternatives
+  bool logprobs = false;                // wanted at all
+  std::optional<int32_t> top_logprobs;  // how many alternatives
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
-  bool return_token_strs = false;                    // tokenize
+  bool return_token_strs = false;  // tokenize
 
   // Members that were read and had no effect: known ones we ignore and unknown ones.
   std::vector<std::string> ignored;

@@ -26,7 +26,8 @@ const ParamRow kInputRows[] = {
      StringField{kMaxModelNameBytes, [](P& p, std::string_view v) { p.model = v; }},
      "the served model", "One of the served names; 404 for another one.", true},
     {"messages", "", kChat | kTokenize, CustomField{"list of messages", ReadMessages}, "required",
-     "The conversation. Roles: system, developer, user, assistant, tool. Content: a string, or parts "
+     "The conversation. Roles: system, developer, user, assistant, tool. Content: a string, or "
+     "parts "
      "of type text; null for an assistant.",
      true},
     {"prompt", "", kCompletions | kTokenize,
@@ -90,7 +91,8 @@ const ParamRow kGenerationRows[] = {
                 p.sampling.seeded = v != -1;
                 p.sampling.seed = v == -1 ? 0 : static_cast<uint64_t>(v);
               }},
-     "a new one", "The same request with the same seed has the same answer, whatever else runs. "
+     "a new one",
+     "The same request with the same seed has the same answer, whatever else runs. "
      "-1: none."},
     {"n", "n_cmpl", kGenerate,
      IntField{1, limits::kMaxChoices, [](P& p, int64_t v) { p.n = I32(v); }}, "1",
@@ -166,8 +168,8 @@ const ParamRow kRefusedRows[] = {
     {"function_call", "", kChat, RefusedField{"use tool_choice"}, "", ""},
     {"echo", "", kChat, RefusedField{"echo belongs to /v1/completions", true}, "", ""},
     {"suffix", "", kCompletions, RefusedField{"filling a gap is not offered"}, "", ""},
-    {"prompt_logprobs", "", kGenerate,
-     RefusedField{"use echo and logprobs of /v1/completions"}, "", ""},
+    {"prompt_logprobs", "", kGenerate, RefusedField{"use echo and logprobs of /v1/completions"}, "",
+     ""},
     {"prompt_embeds", "", kGenerate, RefusedField{"embeddings as input are not offered"}, "", ""},
     {"use_beam_search", "", kGenerate, RefusedField{kNoBeams, true}, "", ""},
     {"length_penalty", "", kGenerate, RefusedField{kNoBeams}, "", ""},
@@ -222,7 +224,8 @@ auto Join(const ParamRow (&... parts)[N]) {
 }  // namespace
 
 std::span<const ParamRow> ParamTable() {
-  static const auto rows = Join(kInputRows, kGenerationRows, kOutputRows, kRefusedRows, kIgnoredRows);
+  static const auto rows =
+      Join(kInputRows, kGenerationRows, kOutputRows, kRefusedRows, kIgnoredRows);
   return rows;
 }
 

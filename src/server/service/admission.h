@@ -12,8 +12,8 @@
 namespace vivace::server {
 
 struct AdmissionLimits {
-  int64_t max_requests = 0;     // in preparation, waiting and running together
-  size_t max_prep_bytes = 0;    // bodies not yet turned into tokens
+  int64_t max_requests = 0;   // in preparation, waiting and running together
+  size_t max_prep_bytes = 0;  // bodies not yet turned into tokens
 };
 
 class Admission {

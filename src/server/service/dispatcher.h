@@ -1,8 +1,8 @@
 // Knows which answer a request of the engine belongs to, and moves news from the one to the other.
 //
-// The engine wakes the loop; the loop takes the requests with news and pumps their answers. An answer
-// whose client reads too slowly is left alone for a moment: its tokens wait in the engine's streams
-// and go out as one larger delta. Loop thread only, but for the wake-up.
+// The engine wakes the loop; the loop takes the requests with news and pumps their answers. An
+// answer whose client reads too slowly is left alone for a moment: its tokens wait in the engine's
+// streams and go out as one larger delta. Loop thread only, but for the wake-up.
 #pragma once
 
 #include <cstdint>

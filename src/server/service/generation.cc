@@ -15,8 +15,8 @@ double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 // A header may carry only plain names; the others are in the body's list.
 bool FitsHeader(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '-' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
   });
 }
 
@@ -42,8 +42,7 @@ Error EngineFailure(FinishReason reason) {
 
 Generation::Generation(const Context& context, ExchangePtr exchange,
                        std::shared_ptr<Admission::Ticket> ticket,
-                       std::unique_ptr<PreparedRequest> prepared,
-                       ResponseWriter::Identity identity)
+                       std::unique_ptr<PreparedRequest> prepared, ResponseWriter::Identity identity)
     : context_(context),
       exchange_(std::move(exchange)),
       ticket_(std::move(ticket)),
@@ -65,6 +64,7 @@ Status Generation::Submit() {
     requests_.push_back(std::move(*request));
   }
   for (size_t i = 0; i < requests_.size(); ++i) AddChoices(i);
+  prepared_->DropInput();
   context_.metrics->params_n->Observe(static_cast<double>(params().n));
   return {};
 }
@@ -139,7 +139,7 @@ ChoicePart Generation::PartOf(const Choice& choice, size_t index) const {
           .text = choice.output.text(),
           .logprobs = choice.output.logprobs(),
           .token_ids = choice.output.token_ids(),
-          .prompt_token_ids = prepared_->prompts[choice.prompt],
+          .prompt_token_ids = requests_[choice.prompt]->request.prompt,
           .end = nullptr};
 }
 
@@ -150,7 +150,7 @@ void Generation::WriteChunks(Choice* choice, size_t index) {
     choice->begun = true;
     ChoicePart opening;
     opening.index = static_cast<int32_t>(index);
-    opening.prompt_token_ids = prepared_->prompts[choice->prompt];
+    opening.prompt_token_ids = requests_[choice->prompt]->request.prompt;
     writer_.FirstChunk(opening, UsageNow(), &buffer_);
   }
   if (!output.text().empty() || !output.logprobs().empty() || !output.token_ids().empty()) {

@@ -61,10 +61,10 @@ class Generation {
   // Where an answer stands besides its text.
   struct Choice {
     ChoiceOutput output;
-    size_t prompt = 0;             // index of its request
+    size_t prompt = 0;  // index of its request
     TokenStream* stream = nullptr;
-    bool begun = false;            // its first chunk was written
-    bool closed = false;           // its last one
+    bool begun = false;   // its first chunk was written
+    bool closed = false;  // its last one
     int64_t last_news_ns = 0;
   };
 
@@ -92,7 +92,7 @@ class Generation {
   const std::string id_;
   std::vector<RequestPtr> requests_;
   std::vector<Choice> choices_;
-  std::string buffer_;             // chunks on their way to the exchange; reused
+  std::string buffer_;  // chunks on their way to the exchange; reused
   bool stream_begun_ = false;
   bool ended_ = false;
   bool waiting_for_client_ = false;

@@ -14,13 +14,13 @@ namespace {
 using testing::ByteToken;
 using testing::Events;
 using testing::FakeExchange;
+using ::testing::HasSubstr;
 using testing::kHalfEmoji;
 using testing::kImEnd;
 using testing::kSpaceHello;
 using testing::kSpaceOk;
-using testing::ServiceTest;
-using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::ServiceTest;
 
 constexpr char kChatPath[] = "/v1/chat/completions";
 constexpr char kCompletionsPath[] = "/v1/completions";
@@ -102,20 +102,17 @@ TEST_F(GenerationTest, StopStringOverTokens) {
     }
     EXPECT_EQ(engine_.running(), 0);  // the engine was told
   }
-  EXPECT_EQ(TextOf(Json(*Ask(kCompletionsPath,
-                             R"({"prompt":"x","max_tokens":8,"stop":"lo he",)"
-                             R"("include_stop_str_in_output":true})"))),
+  EXPECT_EQ(TextOf(Json(*Ask(kCompletionsPath, R"({"prompt":"x","max_tokens":8,"stop":"lo he",)"
+                                               R"("include_stop_str_in_output":true})"))),
             " hello he");
 }
 
 TEST_F(GenerationTest, HeldBackTextIsNotLost) {
-  const std::string body =
-      R"({"prompt":"x","max_tokens":3,"stop":["hello hello hello hello!"])";
+  const std::string body = R"({"prompt":"x","max_tokens":3,"stop":["hello hello hello hello!"])";
   const json::value answer = Json(*Ask(kCompletionsPath, body + "}"));
   EXPECT_EQ(TextOf(answer), " hello hello hello");
   EXPECT_EQ(FinishOf(answer), "length");
-  EXPECT_EQ(StreamText(*Ask(kCompletionsPath, body + R"(,"stream":true})")),
-            " hello hello hello");
+  EXPECT_EQ(StreamText(*Ask(kCompletionsPath, body + R"(,"stream":true})")), " hello hello hello");
 }
 
 TEST_F(GenerationTest, StreamFraming) {
@@ -136,9 +133,9 @@ TEST_F(GenerationTest, StreamFraming) {
     std::set<std::string> heads;
     for (size_t i = 0; i + 1 < events.size(); ++i) {
       const json::value chunk = json::parse(events[i]);
-      heads.insert(fmt::format("{} {} {} {}", chunk.at("id").as_string().c_str(),
-                               chunk.at("created").as_int64(), chunk.at("model").as_string().c_str(),
-                               chunk.at("object").as_string().c_str()));
+      heads.insert(fmt::format(
+          "{} {} {} {}", chunk.at("id").as_string().c_str(), chunk.at("created").as_int64(),
+          chunk.at("model").as_string().c_str(), chunk.at("object").as_string().c_str()));
       if (chunk.at("choices").as_array().empty()) {
         usages += 1;
         EXPECT_EQ(i + 2, events.size());
@@ -182,8 +179,8 @@ TEST_F(GenerationTest, CharactersAreWholeInEveryChunk) {
 
 TEST_F(GenerationTest, BytesOfPartialCharacters) {
   Script({kHalfEmoji});
-  const json::value answer = Json(
-      *Ask(kChatPath, Chat(R"(,"max_tokens":1,"logprobs":true,"top_logprobs":2)")));
+  const json::value answer =
+      Json(*Ask(kChatPath, Chat(R"(,"max_tokens":1,"logprobs":true,"top_logprobs":2)")));
   const json::value& entry = answer.at("choices").at(0).at("logprobs").at("content").at(0);
   EXPECT_EQ(entry.at("bytes"), json::value({240, 159}));
   EXPECT_EQ(entry.at("top_logprobs").at(0).at("bytes"), json::value({240, 159}));
@@ -232,7 +229,10 @@ TEST_F(GenerationTest, LogprobSwitches) {
     EXPECT_TRUE(entries[0].at("top_logprobs").as_array().empty());
   }
   EXPECT_EQ(top(R"(,"max_tokens":2,"logprobs":true,"top_logprobs":3)")[1]
-                .at("top_logprobs").as_array().size(), 3u);
+                .at("top_logprobs")
+                .as_array()
+                .size(),
+            3u);
   EXPECT_EQ(Post(kChatPath, Chat(R"(,"logprobs":false,"top_logprobs":3)"))->status(), 400);
   EXPECT_EQ(Post(kChatPath, Chat(R"(,"logprobs":true,"top_logprobs":21)"))->status(), 400);
   const json::value zero =
@@ -265,8 +265,8 @@ TEST_F(GenerationTest, ChoicesAndPromptsInOrder) {
     return ByteToken(static_cast<unsigned char>('a' + 4 * (request.prompt.size() - 1)) +
                      static_cast<unsigned char>(choice));
   };
-  const json::value answer = Json(
-      *Ask(kCompletionsPath, R"({"prompt":[[5],[5,6]],"n":2,"max_tokens":1})"));
+  const json::value answer =
+      Json(*Ask(kCompletionsPath, R"({"prompt":[[5],[5,6]],"n":2,"max_tokens":1})"));
   ASSERT_EQ(answer.at("choices").as_array().size(), 4u);
   const char* texts[] = {"a", "b", "e", "f"};
   for (size_t i = 0; i < 4; ++i) {
@@ -283,8 +283,8 @@ TEST_F(GenerationTest, ReturnsTokenIds) {
   EXPECT_EQ(chat.at("choices").at(0).at("token_ids"), json::value({kSpaceHello, kImEnd}));
   EXPECT_EQ(chat.at("prompt_token_ids").as_array().size(),
             engine_.submitted().back()->request.prompt.size());
-  const json::value plain = Json(*Ask(
-      kCompletionsPath, R"({"prompt":[7,8],"return_token_ids":true,"max_tokens":2})"));
+  const json::value plain =
+      Json(*Ask(kCompletionsPath, R"({"prompt":[7,8],"return_token_ids":true,"max_tokens":2})"));
   EXPECT_EQ(plain.at("choices").at(0).at("prompt_token_ids"), json::value({7, 8}));
   const auto stream = Ask(
       kCompletionsPath, R"({"prompt":[7,8],"return_token_ids":true,"stream":true,"max_tokens":2})");
@@ -320,7 +320,8 @@ TEST_F(GenerationTest, ContextLimits) {
     ASSERT_EQ(exchange->status(), c.status) << c.tokens << c.more << exchange->body();
     if (c.status == 200) {
       EXPECT_EQ(Json(*exchange).at("usage").at("completion_tokens").as_int64(),
-                static_cast<int64_t>(c.length)) << c.tokens << c.more;
+                static_cast<int64_t>(c.length))
+          << c.tokens << c.more;
       EXPECT_EQ(FinishOf(Json(*exchange)), "length");
     } else if (c.tokens >= 512) {
       EXPECT_EQ(ErrorOf(*exchange).at("code").as_string(), "context_length_exceeded");
@@ -335,8 +336,8 @@ TEST_F(GenerationTest, ContextLimits) {
 }
 
 TEST_F(GenerationTest, HopelesslyLongTextIsRefusedBeforeTokenising) {
-  const auto exchange = Post(kCompletionsPath, fmt::format(R"({{"prompt":"{}"}})",
-                                                           std::string(1'000'000, 'Z')));
+  const auto exchange =
+      Post(kCompletionsPath, fmt::format(R"({{"prompt":"{}"}})", std::string(1'000'000, 'Z')));
   EXPECT_EQ(exchange->status(), 400);
   EXPECT_EQ(ErrorOf(*exchange).at("code").as_string(), "context_length_exceeded");
 }

@@ -1,5 +1,5 @@
-// Whether the engine is alive, from its heartbeat: a step that takes longer than kHungStepSeconds is
-// taken for hung; an idle engine is well. Pure.
+// Whether the engine is alive, from its heartbeat: a step that takes longer than kHungStepSeconds
+// is taken for hung; an idle engine is well. Pure.
 #pragma once
 
 #include <cstdint>

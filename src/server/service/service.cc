@@ -24,7 +24,8 @@ AdmissionLimits AdmissionFor(const EngineConfig& config, const AdmissionLimits& 
   return limits;
 }
 
-// What the header says of the body's size; a chunked body says nothing and is counted when it is in.
+// What the header says of the body's size; a chunked body says nothing and is counted when it is
+// in.
 size_t DeclaredBytes(const HttpRequest& request) {
   const std::string_view text = request.header("content-length");
   size_t bytes = 0;
@@ -117,7 +118,8 @@ std::vector<Route> Service::MakeRoutes() {
   };
 }
 
-// ---- from request to handler ---------------------------------------------------------------------
+// ---- from request to handler
+// ---------------------------------------------------------------------
 
 HttpServer::Refusal Service::Check(const HttpRequest& request) {
   const Router::Match match = router_.Find(request.method, request.path);
@@ -198,9 +200,9 @@ void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
     Refuse(*call->exchange, prepared.error());
     return;
   }
-  auto generation = std::make_shared<Generation>(
-      Generation::Context{engine_, &model_, &metrics_}, call->exchange, call->ticket,
-      std::move(*prepared), NewIdentity(endpoint));
+  auto generation =
+      std::make_shared<Generation>(Generation::Context{engine_, &model_, &metrics_}, call->exchange,
+                                   call->ticket, std::move(*prepared), NewIdentity(endpoint));
   if (const Status status = dispatcher_.Start(generation); !status) {
     call->ticket->Release();
     Refuse(*call->exchange, status.error());
@@ -212,8 +214,8 @@ void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
 void Service::AnswerInPrep(TextAnswer answer, const ExchangePtr& exchange) {
   auto call = MakeCall(exchange);
   prep_.Post([this, answer, call = std::move(call)]() mutable {
-    auto text = std::make_shared<Result<std::string>>(
-        answer(call->exchange->request().body, model_));
+    auto text =
+        std::make_shared<Result<std::string>>(answer(call->exchange->request().body, model_));
     http_->Post([this, call = std::move(call), text] {
       call->ticket->Release();
       if (call->client->gone) return;
@@ -226,7 +228,8 @@ void Service::AnswerInPrep(TextAnswer answer, const ExchangePtr& exchange) {
   });
 }
 
-// ---- life ----------------------------------------------------------------------------------------
+// ---- life
+// ----------------------------------------------------------------------------------------
 
 void Service::BeginDrain() {
   admission_.BeginDrain();
@@ -239,7 +242,8 @@ void Service::EndAll() {
                        "the server shut down before the answer was complete", ""});
 }
 
-// ---- small answers -------------------------------------------------------------------------------
+// ---- small answers
+// -------------------------------------------------------------------------------
 
 void Service::ListModels(Exchange& exchange) {
   std::string body;
@@ -317,9 +321,9 @@ void Service::CountRefusal(const Error& error, int status) {
 }
 
 ResponseWriter::Identity Service::NewIdentity(Endpoint endpoint) {
-  return {fmt::format("{}{}{:08x}", endpoint == kChat ? "chatcmpl-" : "cmpl-", id_prefix_,
-                      ++next_id_),
-          WallSeconds(), model_.name()};
+  return {
+      fmt::format("{}{}{:08x}", endpoint == kChat ? "chatcmpl-" : "cmpl-", id_prefix_, ++next_id_),
+      WallSeconds(), model_.name()};
 }
 
 }  // namespace vivace::server

@@ -79,10 +79,10 @@ class Service {
   Admission admission_;
   Dispatcher dispatcher_;
   const Router router_;
-  const std::string id_prefix_;   // random, so that ids differ between runs
+  const std::string id_prefix_;  // random, so that ids differ between runs
   uint64_t next_id_ = 0;
   HttpServer* http_ = nullptr;
-  PrepPool prep_;                 // last: its threads use the members above
+  PrepPool prep_;  // last: its threads use the members above
 };
 
 }  // namespace vivace::server

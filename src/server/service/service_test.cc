@@ -18,12 +18,12 @@ namespace vivace::server {
 namespace {
 
 using testing::FakeExchange;
-using testing::kSpaceHello;
-using testing::PrometheusPage;
-using testing::ServiceTest;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kSpaceHello;
 using ::testing::Not;
+using testing::PrometheusPage;
+using testing::ServiceTest;
 
 constexpr char kChatPath[] = "/v1/chat/completions";
 constexpr char kGoodChat[] = R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":2})";
@@ -38,16 +38,25 @@ TEST_F(RoutesTest, ModelsPathsAndMethods) {
     const char* allow;
   };
   const Case cases[] = {
-      {"GET", "/v1/models", 200, ""},       {"HEAD", "/v1/models", 200, ""},
-      {"GET", "/v1/models/m", 200, ""},     {"GET", "/v1/models/other-name", 200, ""},
-      {"GET", "/v1/models/nope", 404, ""},  {"GET", "/v1/models/", 404, ""},
-      {"GET", "/health", 200, ""},          {"HEAD", "/health", 200, ""},
-      {"GET", "/ready", 200, ""},           {"GET", "/live", 200, ""},
-      {"GET", "/version", 200, ""},         {"GET", "/", 200, ""},
-      {"POST", "/v1/nope", 404, ""},        {"GET", "/v1/chat", 404, ""},
-      {"GET", "/%00", 404, ""},             {"GET", kChatPath, 405, "POST"},
+      {"GET", "/v1/models", 200, ""},
+      {"HEAD", "/v1/models", 200, ""},
+      {"GET", "/v1/models/m", 200, ""},
+      {"GET", "/v1/models/other-name", 200, ""},
+      {"GET", "/v1/models/nope", 404, ""},
+      {"GET", "/v1/models/", 404, ""},
+      {"GET", "/health", 200, ""},
+      {"HEAD", "/health", 200, ""},
+      {"GET", "/ready", 200, ""},
+      {"GET", "/live", 200, ""},
+      {"GET", "/version", 200, ""},
+      {"GET", "/", 200, ""},
+      {"POST", "/v1/nope", 404, ""},
+      {"GET", "/v1/chat", 404, ""},
+      {"GET", "/%00", 404, ""},
+      {"GET", kChatPath, 405, "POST"},
       {"DELETE", "/v1/models", 405, "GET, HEAD"},
-      {"PUT", "/tokenize", 405, "POST"},    {"OPTIONS", "/metrics", 405, "GET, HEAD"},
+      {"PUT", "/tokenize", 405, "POST"},
+      {"OPTIONS", "/metrics", 405, "GET, HEAD"},
   };
   for (const Case& c : cases) {
     const auto exchange = Send(c.method, c.path);
@@ -82,11 +91,20 @@ TEST_F(RoutesTest, BrokenBodies) {
   const std::string deep(100'000, '[');
   const std::string deep_end(100'000, ']');
   const std::string bodies[] = {
-      "", "{:", "{\"model\":\"m\"", "[]", "null", "\"x\"", "{\"prompt\":\"x\",\"model\":\"m\"}garbage",
+      "",
+      "{:",
+      "{\"model\":\"m\"",
+      "[]",
+      "null",
+      "\"x\"",
+      "{\"prompt\":\"x\",\"model\":\"m\"}garbage",
       "{\"model\":\"m\",\"prompt\":\"x\",\"y\":" + deep + deep_end + "}",
-      "{\"tools\":" + std::string(3000, '[') + std::string(3000, ']') + "}", "{\"prompt\":NaN}",
+      "{\"tools\":" + std::string(3000, '[') + std::string(3000, ']') + "}",
+      "{\"prompt\":NaN}",
       "{\"prompt\":\"x\",\"max_tokens\":1,\"max_tokens\":2}",
-      "{\"prompt\":\"x\",\"temperature\":1e400}", "{\"prompt\":\"\xFF\"}", deep};
+      "{\"prompt\":\"x\",\"temperature\":1e400}",
+      "{\"prompt\":\"\xFF\"}",
+      deep};
   for (const std::string& body : bodies) {
     const auto exchange = Post("/v1/completions", body);
     EXPECT_EQ(exchange->status(), 400) << body.substr(0, 60);
@@ -137,7 +155,8 @@ TEST_F(RoutesTest, BadIdsHarmNobody) {
       {R"("prompt":[[]])", "prompt"},
   };
   for (const Bad& bad : cases) {
-    const auto exchange = Post("/v1/completions", fmt::format("{{{},\"max_tokens\":2}}", bad.member));
+    const auto exchange =
+        Post("/v1/completions", fmt::format("{{{},\"max_tokens\":2}}", bad.member));
     EXPECT_EQ(exchange->status(), 400) << bad.member;
     EXPECT_EQ(ErrorOf(*exchange).at("param").as_string(), bad.field) << bad.member;
   }
@@ -148,16 +167,18 @@ TEST_F(RoutesTest, BadIdsHarmNobody) {
 TEST_F(RoutesTest, ToolsGoToTheTemplate) {
   constexpr char kTool[] = R"("tools":[{"type":"function","function":{"name":"zz"}}])";
   const auto with = Ask(kChatPath, fmt::format(R"({{"messages":[{{"role":"user","content":"Hi"}}],)"
-                                               R"("max_tokens":1,{},"tool_choice":"auto"}})", kTool));
+                                               R"("max_tokens":1,{},"tool_choice":"auto"}})",
+                                               kTool));
   EXPECT_EQ(with->status(), 200);
   EXPECT_EQ(with->header("x-vivace-ignored"), "");
   const auto prompt = engine_.submitted().back()->request.prompt;
   EXPECT_EQ(std::count(prompt.begin(), prompt.end(), testing::ByteToken('z')), 2);
   for (const char* choice :
        {R"("required")", R"({"type":"function","function":{"name":"zz"}})", R"("maybe")"}) {
-    const auto refused = Post(kChatPath,
-                              fmt::format(R"({{"messages":[{{"role":"user","content":"Hi"}}],{},)"
-                                          R"("tool_choice":{}}})", kTool, choice));
+    const auto refused =
+        Post(kChatPath, fmt::format(R"({{"messages":[{{"role":"user","content":"Hi"}}],{},)"
+                                    R"("tool_choice":{}}})",
+                                    kTool, choice));
     EXPECT_EQ(refused->status(), 400) << choice;
     EXPECT_EQ(ErrorOf(*refused).at("param").as_string(), "tool_choice");
   }
@@ -175,7 +196,8 @@ TEST_F(RoutesTest, TokenizeAndDetokenize) {
   EXPECT_EQ(Post("/detokenize", R"({"tokens":[263,264,155,131,2]})")->body(),
             "{\"prompt\":\" hello😀<|im_end|>\"}");
   EXPECT_EQ(Post("/detokenize", R"({"tokens":[]})")->body(), R"({"prompt":""})");
-  for (const char* body : {"{}", R"({"tokens":[267]})", R"({"tokens":"x"})", R"({"tokens":[-1]})"}) {
+  for (const char* body :
+       {"{}", R"({"tokens":[267]})", R"({"tokens":"x"})", R"({"tokens":[-1]})"}) {
     EXPECT_EQ(Post("/detokenize", body)->status(), 400) << body;
   }
   for (const char* body : {"{}", R"({"prompt":["x"]})", R"({"prompt":"x","model":"nope"})"}) {
@@ -221,7 +243,8 @@ TEST_F(RoutesTest, ResetPrefixCache) {
 
 class SmallQueueTest : public ServiceTest {
  protected:
-  SmallQueueTest() : ServiceTest(testing::kTestTemplate, {.max_requests = 2, .max_prep_bytes = 100}) {}
+  SmallQueueTest()
+      : ServiceTest(testing::kTestTemplate, {.max_requests = 2, .max_prep_bytes = 100}) {}
 };
 
 TEST_F(SmallQueueTest, FullIsRefusedFromTheHeaders) {
@@ -247,13 +270,14 @@ TEST_F(SmallQueueTest, ChoicesTakePlaces) {
   EXPECT_EQ(first->status(), 200);
   // Alone it may be larger than the queue.
   EXPECT_EQ(Ask(kChatPath, R"({"messages":[{"role":"user","content":"Hi"}],"n":3,"max_tokens":1})")
-                ->status(), 200);
+                ->status(),
+            200);
   EXPECT_EQ(service_->open_requests(), 0);
 }
 
 TEST_F(SmallQueueTest, BytesInPreparationAreBounded) {
   const std::string body = R"({"prompt":")" + std::string(150, 'x') + R"(","max_tokens":1})";
-  const auto first = Send("POST", "/v1/completions", body);   // alone: let in whatever its size
+  const auto first = Send("POST", "/v1/completions", body);  // alone: let in whatever its size
   const auto second = Send("POST", "/v1/completions", body);
   EXPECT_EQ(second->status(), 503);
   ASSERT_TRUE(http_.RunPosted());
@@ -275,14 +299,16 @@ class StrictTemplateTest : public ServiceTest {
 
 TEST_F(StrictTemplateTest, TheTemplatesOwnSentenceIsA400) {
   for (const char* stream : {"false", "true"}) {
-    const auto two = Post(
-        kChatPath, fmt::format(R"({{"stream":{},"messages":[{{"role":"user","content":"a"}},)"
-                               R"({{"role":"user","content":"b"}}]}})", stream));
+    const auto two =
+        Post(kChatPath, fmt::format(R"({{"stream":{},"messages":[{{"role":"user","content":"a"}},)"
+                                    R"({{"role":"user","content":"b"}}]}})",
+                                    stream));
     EXPECT_EQ(two->status(), 400);
     EXPECT_THAT(two->body(), HasSubstr("roles must alternate"));
     const auto system = Post(
         kChatPath, fmt::format(R"({{"stream":{},"messages":[{{"role":"system","content":"a"}},)"
-                               R"({{"role":"user","content":"b"}}]}})", stream));
+                               R"({{"role":"user","content":"b"}}]}})",
+                               stream));
     EXPECT_EQ(system->status(), 400);
     EXPECT_THAT(system->body(), HasSubstr("System role not supported"));
   }
@@ -291,8 +317,8 @@ TEST_F(StrictTemplateTest, TheTemplatesOwnSentenceIsA400) {
 TEST_F(RoutesTest, ContentAsParts) {
   const auto prompt_of = [&](const char* content) {
     const auto exchange = Ask(
-        kChatPath, fmt::format(R"({{"messages":[{{"role":"user","content":{}}}],"max_tokens":1}})",
-                               content));
+        kChatPath,
+        fmt::format(R"({{"messages":[{{"role":"user","content":{}}}],"max_tokens":1}})", content));
     EXPECT_EQ(exchange->status(), 200) << exchange->body();
     return testing::TestTokenizer()->Decode(engine_.submitted().back()->request.prompt, false);
   };
@@ -301,12 +327,15 @@ TEST_F(RoutesTest, ContentAsParts) {
               HasSubstr("Alpha\nBeta"));
   EXPECT_THAT(prompt_of("[]"), HasSubstr("user\n<|im_end|>"));
   EXPECT_EQ(Post(kChatPath, R"({"messages":[{"role":"user","content":[{"type":"image_url",)"
-                            R"("image_url":{"url":"data:,"}}]}]})")->status(), 400);
+                            R"("image_url":{"url":"data:,"}}]}]})")
+                ->status(),
+            400);
 }
 
 TEST_F(RoutesTest, ContinueFinalMessage) {
-  Ask(kChatPath, R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"so"}],)"
-                 R"("continue_final_message":true,"max_tokens":1})");
+  Ask(kChatPath,
+      R"({"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"so"}],)"
+      R"("continue_final_message":true,"max_tokens":1})");
   EXPECT_TRUE(testing::TestTokenizer()
                   ->Decode(engine_.submitted().back()->request.prompt, false)
                   .ends_with("<|im_start|>assistant\nso"));

@@ -1,5 +1,5 @@
-// A whole service without sockets: real parsing, templates and tokenising, a scripted engine, a loop
-// that the test turns.
+// A whole service without sockets: real parsing, templates and tokenising, a scripted engine, a
+// loop that the test turns.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // A parsed template. Nodes live in flat pools and point to each other, so that neither building nor
-// freeing follows the tree; its height is bounded by limits::kTemplateDepth. Immutable after parsing
-// and shared by all threads that render.
+// freeing follows the tree; its height is bounded by limits::kTemplateDepth. Immutable after
+// parsing and shared by all threads that render.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,45 @@ namespace vivace::jinja {
 using NameId = uint32_t;
 
 enum class ExprKind : uint8_t {
-  kConst, kName, kList, kTuple, kDict, kChain, kConcat, kAnd, kOr, kNot, kNegate, kPlus, kCompare,
-  kConditional, kAttribute, kItem, kSlice, kCall, kFilter, kTest, kNamespaceRef
+  kConst,
+  kName,
+  kList,
+  kTuple,
+  kDict,
+  kChain,
+  kConcat,
+  kAnd,
+  kOr,
+  kNot,
+  kNegate,
+  kPlus,
+  kCompare,
+  kConditional,
+  kAttribute,
+  kItem,
+  kSlice,
+  kCall,
+  kFilter,
+  kTest,
+  kNamespaceRef
 };
 
 enum class Op : uint8_t {
-  kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow, kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kFloorDiv,
+  kMod,
+  kPow,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kIn,
+  kNotIn
 };
 
 struct Expr {
@@ -41,8 +74,19 @@ struct Expr {
 };
 
 enum class StmtKind : uint8_t {
-  kText, kOutput, kIf, kFor, kSet, kSetBlock, kMacro, kCallBlock, kFilterBlock, kWith, kScope,
-  kBreak, kContinue
+  kText,
+  kOutput,
+  kIf,
+  kFor,
+  kSet,
+  kSetBlock,
+  kMacro,
+  kCallBlock,
+  kFilterBlock,
+  kWith,
+  kScope,
+  kBreak,
+  kContinue
 };
 
 struct Stmt;
@@ -56,14 +100,14 @@ struct Branch {
 struct Stmt {
   StmtKind kind = StmtKind::kText;
   uint32_t line = 1;
-  const Str* text = nullptr;          // kText
-  const Expr* target = nullptr;       // kFor, kSet, kSetBlock
-  const Expr* value = nullptr;        // iterable, assigned value, the call, or the filter chain
-  const Expr* test = nullptr;         // kFor: the `if`
-  bool recursive = false;             // kFor
-  std::vector<const Expr*> exprs;     // kOutput; kWith: values
-  std::vector<const Expr*> targets;   // kWith
-  std::vector<Branch> branches;       // kIf
+  const Str* text = nullptr;         // kText
+  const Expr* target = nullptr;      // kFor, kSet, kSetBlock
+  const Expr* value = nullptr;       // iterable, assigned value, the call, or the filter chain
+  const Expr* test = nullptr;        // kFor: the `if`
+  bool recursive = false;            // kFor
+  std::vector<const Expr*> exprs;    // kOutput; kWith: values
+  std::vector<const Expr*> targets;  // kWith
+  std::vector<Branch> branches;      // kIf
   Block body;
   Block otherwise;                    // kFor: else
   NameId name = 0;                    // kMacro
@@ -74,7 +118,8 @@ struct Stmt {
   bool uses_caller = false, uses_kwargs = false, uses_varargs = false;
 };
 
-// Filters of a block (`{% filter a|b %}`, `{% set x | a %}`) stand on this name, which no template can spell.
+// Filters of a block (`{% filter a|b %}`, `{% set x | a %}`) stand on this name, which no template
+// can spell.
 inline constexpr std::string_view kBlockInput = " block";
 
 struct Ast {

@@ -1,6 +1,6 @@
 // How the template engine stops: one private exception, thrown anywhere below Template::Parse and
-// Template::Render and turned into a Result there. It never leaves this folder. An exception and not
-// a Result, because every operator of the language can fail and all of them fail the same way.
+// Template::Render and turned into a Result there. It never leaves this folder. An exception and
+// not a Result, because every operator of the language can fail and all of them fail the same way.
 #pragma once
 
 #include <fmt/format.h>

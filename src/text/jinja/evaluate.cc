@@ -15,25 +15,45 @@ Value Interpreter::Eval(const Expr* node) {
   const EvalDepth depth(*this);
   Charge();
   switch (node->kind) {
-    case ExprKind::kConst: return node->constant;
-    case ExprKind::kName: case ExprKind::kNamespaceRef: return EvalName(node);
-    case ExprKind::kList: case ExprKind::kTuple: return EvalList(node);
-    case ExprKind::kDict: return EvalDict(node);
-    case ExprKind::kChain: return EvalChain(node);
-    case ExprKind::kConcat: return EvalConcat(node);
-    case ExprKind::kAnd: case ExprKind::kOr: return EvalLogical(node);
-    case ExprKind::kNot: return Value::Bool(!IsTrue(Eval(node->items[0])));
-    case ExprKind::kNegate: return Negate(*this, Eval(node->items[0]));
-    case ExprKind::kPlus: return Plus(Eval(node->items[0]));
-    case ExprKind::kCompare: return EvalCompare(node);
-    case ExprKind::kConditional: return EvalConditional(node);
+    case ExprKind::kConst:
+      return node->constant;
+    case ExprKind::kName:
+    case ExprKind::kNamespaceRef:
+      return EvalName(node);
+    case ExprKind::kList:
+    case ExprKind::kTuple:
+      return EvalList(node);
+    case ExprKind::kDict:
+      return EvalDict(node);
+    case ExprKind::kChain:
+      return EvalChain(node);
+    case ExprKind::kConcat:
+      return EvalConcat(node);
+    case ExprKind::kAnd:
+    case ExprKind::kOr:
+      return EvalLogical(node);
+    case ExprKind::kNot:
+      return Value::Bool(!IsTrue(Eval(node->items[0])));
+    case ExprKind::kNegate:
+      return Negate(*this, Eval(node->items[0]));
+    case ExprKind::kPlus:
+      return Plus(Eval(node->items[0]));
+    case ExprKind::kCompare:
+      return EvalCompare(node);
+    case ExprKind::kConditional:
+      return EvalConditional(node);
     case ExprKind::kAttribute:
       return GetAttribute(*this, Eval(node->items[0]), ast_.names[node->name]);
-    case ExprKind::kItem: return EvalItem(node);
-    case ExprKind::kSlice: Raise(kBadArgument, "a slice may only stand alone between [ and ]");
-    case ExprKind::kCall: return EvalCall(node, nullptr);
-    case ExprKind::kFilter: return EvalFilter(node);
-    case ExprKind::kTest: return EvalTest(node);
+    case ExprKind::kItem:
+      return EvalItem(node);
+    case ExprKind::kSlice:
+      Raise(kBadArgument, "a slice may only stand alone between [ and ]");
+    case ExprKind::kCall:
+      return EvalCall(node, nullptr);
+    case ExprKind::kFilter:
+      return EvalFilter(node);
+    case ExprKind::kTest:
+      return EvalTest(node);
   }
   return {};
 }
@@ -135,7 +155,8 @@ Args Interpreter::EvalArgs(const Expr* node, const Callable* caller) {
   positional.reserve(node->items.size());
   for (size_t i = 1; i < node->items.size(); ++i) positional.push_back(Eval(node->items[i]));
   if (caller != nullptr) named.emplace_back("caller", Value::Of(caller));
-  for (const auto& [name, value] : node->keywords) named.emplace_back(ast_.names[name], Eval(value));
+  for (const auto& [name, value] : node->keywords)
+    named.emplace_back(ast_.names[name], Eval(value));
   if (node->star != nullptr) {
     const Value star = Eval(node->star);
     if (!IsIterable(star)) Raise(kBadArgument, "{} can't be unpacked", TypeName(star));

@@ -50,11 +50,21 @@ void ExpressionParser::Unexpected(std::string_view wanted) const {
   const Token& token = Current();
   std::string_view got = token.text;
   switch (token.type) {
-    case TokenType::kEnd: got = "the end of the template"; break;
-    case TokenType::kVariableEnd: got = "}}"; break;
-    case TokenType::kBlockEnd: got = "%}"; break;
-    case TokenType::kInteger: case TokenType::kFloat: got = "a number"; break;
-    default: break;
+    case TokenType::kEnd:
+      got = "the end of the template";
+      break;
+    case TokenType::kVariableEnd:
+      got = "}}";
+      break;
+    case TokenType::kBlockEnd:
+      got = "%}";
+      break;
+    case TokenType::kInteger:
+    case TokenType::kFloat:
+      got = "a number";
+      break;
+    default:
+      break;
   }
   Raise(kSyntax, "expected {}, found {}", wanted, got.substr(0, 40));
 }
@@ -243,8 +253,11 @@ const Expr* ExpressionParser::ParseNumber() {
 const Expr* ExpressionParser::ParsePrimary(bool with_namespace) {
   const Token& token = Current();
   switch (token.type) {
-    case TokenType::kName: return ParseName(with_namespace);
-    case TokenType::kInteger: case TokenType::kFloat: return ParseNumber();
+    case TokenType::kName:
+      return ParseName(with_namespace);
+    case TokenType::kInteger:
+    case TokenType::kFloat:
+      return ParseNumber();
     case TokenType::kString: {
       std::string_view text = Next().text;
       while (Current().type == TokenType::kString) {  // adjacent literals are one
@@ -252,7 +265,8 @@ const Expr* ExpressionParser::ParsePrimary(bool with_namespace) {
       }
       return NewConst(Value::Of(ast_.Constant(text)));
     }
-    default: break;
+    default:
+      break;
   }
   if (token.is_op("(")) return ParseParenthesised();
   if (token.is_op("[")) return ParseList();

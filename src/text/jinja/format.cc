@@ -80,7 +80,8 @@ std::string FloatRepr(double number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
   char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, number, std::chars_format::scientific);
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, number, std::chars_format::scientific);
   const std::string_view shortest(buffer, static_cast<size_t>(end.ptr - buffer));
   const size_t e = shortest.find('e');
   const int exponent = std::atoi(std::string(shortest.substr(e + 1)).c_str());
@@ -88,7 +89,8 @@ std::string FloatRepr(double number) {
     return fmt::format("{}e{}{:02d}", shortest.substr(0, e), exponent < 0 ? '-' : '+',
                        std::abs(exponent));
   }
-  const auto fixed = std::to_chars(buffer, buffer + sizeof buffer, number, std::chars_format::fixed);
+  const auto fixed =
+      std::to_chars(buffer, buffer + sizeof buffer, number, std::chars_format::fixed);
   std::string text(buffer, static_cast<size_t>(fixed.ptr - buffer));
   if (text.find('.') == std::string::npos) text += ".0";
   return text;
@@ -111,15 +113,24 @@ void AppendRepr(Runtime& runtime, StrBuilder& out, Value value) {
   const Runtime::Nesting nesting(runtime);
   const bool trusted = !value.tainted;
   switch (value.kind) {
-    case Kind::kUndefined: return out.Append("Undefined", trusted);
-    case Kind::kNone: return out.Append("None", trusted);
-    case Kind::kBool: return out.Append(value.boolean ? "True" : "False", trusted);
-    case Kind::kInt: return out.Append(fmt::format("{}", value.integer), trusted);
-    case Kind::kFloat: return out.Append(FloatRepr(value.real), trusted);
-    case Kind::kString: return AppendReprStr(runtime, out, value.str, value.str->trusted);
-    case Kind::kRange: return out.Append(RangeRepr(*value.range), trusted);
-    case Kind::kDict: return AppendDict(runtime, out, *value.dict, trusted);
-    case Kind::kLoop: return out.Append(LoopRepr(*value.loop), trusted);
+    case Kind::kUndefined:
+      return out.Append("Undefined", trusted);
+    case Kind::kNone:
+      return out.Append("None", trusted);
+    case Kind::kBool:
+      return out.Append(value.boolean ? "True" : "False", trusted);
+    case Kind::kInt:
+      return out.Append(fmt::format("{}", value.integer), trusted);
+    case Kind::kFloat:
+      return out.Append(FloatRepr(value.real), trusted);
+    case Kind::kString:
+      return AppendReprStr(runtime, out, value.str, value.str->trusted);
+    case Kind::kRange:
+      return out.Append(RangeRepr(*value.range), trusted);
+    case Kind::kDict:
+      return AppendDict(runtime, out, *value.dict, trusted);
+    case Kind::kLoop:
+      return out.Append(LoopRepr(*value.loop), trusted);
     case Kind::kSeq:
       if (value.seq->kind == SeqKind::kGenerator) return out.Append("<generator>", trusted);
       return AppendSeq(runtime, out, *value.seq, trusted);

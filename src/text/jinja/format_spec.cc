@@ -43,9 +43,11 @@ void AppendPadded(Runtime& runtime, StrBuilder& out, const Field& field, const S
   const char align = field.align != 0 ? field.align : default_align;
   size_t left = align == '>' || align == '=' ? missing : align == '^' ? missing / 2 : 0;
   size_t sign = 0;
-  if (align == '=' && body->size > 0 && std::string_view("+- ").find(body->data[0]) != std::string_view::npos) {
+  if (align == '=' && body->size > 0 &&
+      std::string_view("+- ").find(body->data[0]) != std::string_view::npos) {
     sign = 1;
-    if (body->size > 2 && body->data[1] == '0' && std::isalpha(static_cast<uint8_t>(body->data[2]))) sign = 3;
+    if (body->size > 2 && body->data[1] == '0' && std::isalpha(static_cast<uint8_t>(body->data[2])))
+      sign = 3;
   } else if (align == '=' && body->size > 1 && body->data[0] == '0' &&
              std::isalpha(static_cast<uint8_t>(body->data[1]))) {
     sign = 2;
@@ -73,14 +75,25 @@ std::string Signed(bool negative, const Field& field, std::string_view digits) {
 }
 
 std::string IntegerText(const Field& field, int64_t number) {
-  const uint64_t magnitude = number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
+  const uint64_t magnitude =
+      number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
   std::string digits;
   switch (field.type) {
-    case 'x': digits = fmt::format("{:x}", magnitude); break;
-    case 'X': digits = fmt::format("{:X}", magnitude); break;
-    case 'o': digits = fmt::format("{:o}", magnitude); break;
-    case 'b': digits = fmt::format("{:b}", magnitude); break;
-    default: digits = fmt::format("{}", magnitude); break;
+    case 'x':
+      digits = fmt::format("{:x}", magnitude);
+      break;
+    case 'X':
+      digits = fmt::format("{:X}", magnitude);
+      break;
+    case 'o':
+      digits = fmt::format("{:o}", magnitude);
+      break;
+    case 'b':
+      digits = fmt::format("{:b}", magnitude);
+      break;
+    default:
+      digits = fmt::format("{}", magnitude);
+      break;
   }
   if (field.grouped) digits = Grouped(digits);
   if (field.alternate && std::string_view("xXob").find(field.type) != std::string_view::npos) {
@@ -99,8 +112,12 @@ std::string FloatText(const Field& field, double number) {
   }
   const char type = field.type == '%' ? 'f' : field.type;
   const int precision = static_cast<int>(field.precision.value_or(6));
-  const char format[] = {'%', field.alternate ? '#' : '.', field.alternate ? '.' : '*',
-                         field.alternate ? '*' : type, field.alternate ? type : '\0', '\0'};
+  const char format[] = {'%',
+                         field.alternate ? '#' : '.',
+                         field.alternate ? '.' : '*',
+                         field.alternate ? '*' : type,
+                         field.alternate ? type : '\0',
+                         '\0'};
   char buffer[1500];
   const double shown = field.type == '%' ? magnitude * 100 : magnitude;
   const int length = std::snprintf(buffer, sizeof buffer, format, precision, shown);
@@ -115,7 +132,8 @@ bool IsOneOf(char c, std::string_view set) { return set.find(c) != std::string_v
 const Str* Truncated(Runtime& runtime, const Str* text, const Field& field) {
   if (!field.precision) return text;
   return SliceOf(runtime, Value::Of(text), Value::None(), Value::Int(*field.precision),
-                 Value::None()).str;
+                 Value::None())
+      .str;
 }
 
 // One % conversion.
@@ -141,11 +159,12 @@ void AppendPercentField(Runtime& runtime, StrBuilder& out, Field field, Value va
     text = FloatText(field, value.as_real());
   } else if (IsOneOf(field.type, "diuxXo")) {
     const bool hex = IsOneOf(field.type, "xXo");
-    if (value.kind == Kind::kFloat && (hex || std::fabs(value.real) >= 9.2e18 || std::isnan(value.real))) {
+    if (value.kind == Kind::kFloat &&
+        (hex || std::fabs(value.real) >= 9.2e18 || std::isnan(value.real))) {
       Raise(kBadArgument, "%{} needs an integer", field.type);
     }
-    text = IntegerText(field, value.kind == Kind::kFloat ? static_cast<int64_t>(value.real)
-                                                         : value.as_integer());
+    text = IntegerText(
+        field, value.kind == Kind::kFloat ? static_cast<int64_t>(value.real) : value.as_integer());
   } else {
     Raise(kBadArgument, "unsupported format character '{}'", field.type);
   }
@@ -308,8 +327,8 @@ class BraceOperands {
   Value First(std::string_view name) {
     if (name.empty() || IsNumber(name)) {
       size_t at = 0;
-      const auto index = name.empty() ? automatic_++
-                                      : static_cast<size_t>(ReadNumber(name, at, INT32_MAX));
+      const auto index =
+          name.empty() ? automatic_++ : static_cast<size_t>(ReadNumber(name, at, INT32_MAX));
       if (index >= args_.positional.size()) {
         Raise(kBadArgument, "the format string needs more arguments");
       }

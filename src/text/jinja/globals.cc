@@ -98,10 +98,14 @@ Value LipsumGlobal(Runtime&, Value, const Args&) {
   Raise(kBadArgument, "lipsum is random text and not available in chat templates");
 }
 
-constexpr Builtin kGlobals[] = {
-    {"range", RangeGlobal}, {"dict", DictGlobal}, {"namespace", NamespaceGlobal},
-    {"cycler", CyclerGlobal}, {"joiner", JoinerGlobal}, {"lipsum", LipsumGlobal},
-    {"raise_exception", RaiseExceptionGlobal}, {"strftime_now", StrftimeNowGlobal}};
+constexpr Builtin kGlobals[] = {{"range", RangeGlobal},
+                                {"dict", DictGlobal},
+                                {"namespace", NamespaceGlobal},
+                                {"cycler", CyclerGlobal},
+                                {"joiner", JoinerGlobal},
+                                {"lipsum", LipsumGlobal},
+                                {"raise_exception", RaiseExceptionGlobal},
+                                {"strftime_now", StrftimeNowGlobal}};
 
 }  // namespace
 

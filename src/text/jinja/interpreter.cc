@@ -37,9 +37,7 @@ void Interpreter::Mask(const std::vector<NameId>& names) {
   }
 }
 
-void Interpreter::Emit(Value value) {
-  out_->AppendStr(ToStr(*this, value));
-}
+void Interpreter::Emit(Value value) { out_->AppendStr(ToStr(*this, value)); }
 
 Interpreter::Flow Interpreter::ExecBlock(const Block& block) {
   const EvalDepth depth(*this);
@@ -53,21 +51,40 @@ Interpreter::Flow Interpreter::ExecBlock(const Block& block) {
 
 Interpreter::Flow Interpreter::Exec(const Stmt* node) {
   switch (node->kind) {
-    case StmtKind::kText: ChargeBytes(node->text->size); out_->AppendStr(node->text); break;
+    case StmtKind::kText:
+      ChargeBytes(node->text->size);
+      out_->AppendStr(node->text);
+      break;
     case StmtKind::kOutput:
       for (const Expr* expr : node->exprs) Emit(Eval(expr));
       break;
-    case StmtKind::kSet: Assign(node->target, Eval(node->value)); break;
-    case StmtKind::kIf: return ExecIf(node);
-    case StmtKind::kFor: return ExecFor(node);
-    case StmtKind::kSetBlock: ExecSetBlock(node); break;
-    case StmtKind::kMacro: ExecMacro(node); break;
-    case StmtKind::kCallBlock: ExecCallBlock(node); break;
-    case StmtKind::kFilterBlock: ExecFilterBlock(node); break;
-    case StmtKind::kWith: return ExecWith(node);
-    case StmtKind::kScope: return ExecScope(node);
-    case StmtKind::kBreak: return Flow::kBreak;
-    case StmtKind::kContinue: return Flow::kContinue;
+    case StmtKind::kSet:
+      Assign(node->target, Eval(node->value));
+      break;
+    case StmtKind::kIf:
+      return ExecIf(node);
+    case StmtKind::kFor:
+      return ExecFor(node);
+    case StmtKind::kSetBlock:
+      ExecSetBlock(node);
+      break;
+    case StmtKind::kMacro:
+      ExecMacro(node);
+      break;
+    case StmtKind::kCallBlock:
+      ExecCallBlock(node);
+      break;
+    case StmtKind::kFilterBlock:
+      ExecFilterBlock(node);
+      break;
+    case StmtKind::kWith:
+      return ExecWith(node);
+    case StmtKind::kScope:
+      return ExecScope(node);
+    case StmtKind::kBreak:
+      return Flow::kBreak;
+    case StmtKind::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNext;
 }
@@ -168,9 +185,7 @@ const Callable* Interpreter::MakeMacro(const Stmt* node) {
 
 void Interpreter::ExecMacro(const Stmt* node) { Set(node->name, Value::Of(MakeMacro(node))); }
 
-void Interpreter::ExecCallBlock(const Stmt* node) {
-  Emit(EvalCall(node->value, MakeMacro(node)));
-}
+void Interpreter::ExecCallBlock(const Stmt* node) { Emit(EvalCall(node->value, MakeMacro(node))); }
 
 Interpreter::Flow Interpreter::ExecWith(const Stmt* node) {
   std::vector<Value> values;

@@ -1,6 +1,6 @@
 // Walks the Ast of a template with the values of one request. One object per render, one thread;
-// recursion is bounded by limits::kTemplateCallDepth and kTemplateEvalDepth, so that a 512 KiB stack
-// is enough. Throws TemplateError.
+// recursion is bounded by limits::kTemplateCallDepth and kTemplateEvalDepth, so that a 512 KiB
+// stack is enough. Throws TemplateError.
 #pragma once
 
 #include <string_view>

@@ -14,7 +14,8 @@ void AppendEscaped(std::string& out, std::string_view text, bool ensure_ascii) {
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
     const char32_t code = NextCodePoint(text, at);
-    const size_t simple = code < 0x80 ? kFrom.find(static_cast<char>(code)) : std::string_view::npos;
+    const size_t simple =
+        code < 0x80 ? kFrom.find(static_cast<char>(code)) : std::string_view::npos;
     if (simple != std::string_view::npos) {
       out.append("\\").append(1, kTo[simple]);
     } else if (code < 0x20 || (ensure_ascii && code >= 0x7F && code < 0x10000)) {
@@ -42,16 +43,22 @@ class Dumper {
     const Runtime::Nesting nesting(runtime_);
     const bool trusted = !value.tainted;
     switch (value.kind) {
-      case Kind::kString: return DumpStr(value.str);
-      case Kind::kDict: return DumpDict(*value.dict, trusted);
+      case Kind::kString:
+        return DumpStr(value.str);
+      case Kind::kDict:
+        return DumpDict(*value.dict, trusted);
       case Kind::kSeq:
         if (value.seq->kind == SeqKind::kList || value.seq->is_tuple()) {
           return DumpSeq(*value.seq, trusted);
         }
         break;
-      case Kind::kNone: case Kind::kBool: case Kind::kInt: case Kind::kFloat:
+      case Kind::kNone:
+      case Kind::kBool:
+      case Kind::kInt:
+      case Kind::kFloat:
         return out_.Append(Scalar(value), trusted);
-      default: break;
+      default:
+        break;
     }
     if (value.is_undefined()) RaiseUndefined(value);
     Raise(kBadArgument, "{} can't be written as JSON", TypeName(value));

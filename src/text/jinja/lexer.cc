@@ -218,9 +218,8 @@ class Lexer {
   // (\d+_)*\d+ from `at`: digits with single underscores between them.
   size_t DigitsEnd(size_t at) const {
     while (at < text_.size() &&
-           (IsDigit(text_[at]) ||
-            (text_[at] == '_' && IsDigit(text_[at - 1]) && at + 1 < text_.size() &&
-             IsDigit(text_[at + 1])))) {
+           (IsDigit(text_[at]) || (text_[at] == '_' && IsDigit(text_[at - 1]) &&
+                                   at + 1 < text_.size() && IsDigit(text_[at + 1])))) {
       ++at;
     }
     return at;
@@ -265,8 +264,8 @@ class Lexer {
       const char next = end + 1 < text_.size() ? text_[end + 1] : '\0';
       if (c == '_' && DigitValue(next) < radix && (end > pos_)) continue;
       if (DigitValue(c) >= radix || (zero && c != '0')) break;
-      token.integer = token.integer * static_cast<uint64_t>(radix) +
-                      static_cast<uint64_t>(DigitValue(c));
+      token.integer =
+          token.integer * static_cast<uint64_t>(radix) + static_cast<uint64_t>(DigitValue(c));
       if (token.integer > kMax) Raise(kBadArgument, "an integer literal is beyond 64 bits");
     }
     tokens_.push_back(token);
@@ -330,7 +329,8 @@ class Lexer {
 
   static char32_t HexCode(std::string_view digits, size_t count) {
     uint32_t code = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
     if (digits.size() != count || error != std::errc() || end != digits.data() + count) {
       Raise(kSyntax, "a string has a cut \\x, \\u or \\U escape");
     }

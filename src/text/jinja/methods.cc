@@ -100,8 +100,10 @@ Value CyclerReset(Runtime&, Value self, const Args& args) {
   return Value::None();
 }
 
-constexpr Method kDictMethods[] = {{"get", DictGet}, {"items", DictItems},
-                                   {"keys", DictView<true>}, {"values", DictView<false>},
+constexpr Method kDictMethods[] = {{"get", DictGet},
+                                   {"items", DictItems},
+                                   {"keys", DictView<true>},
+                                   {"values", DictView<false>},
                                    {"copy", DictCopy}};
 constexpr Method kSeqMethods[] = {{"index", SeqIndex}, {"count", SeqCount}};
 constexpr Method kListMethods[] = {{"copy", SeqCopy}};
@@ -109,8 +111,8 @@ constexpr Method kLoopMethods[] = {{"cycle", LoopCycle}, {"changed", LoopChanged
 constexpr Method kCyclerMethods[] = {{"next", CyclerNext}, {"reset", CyclerReset}};
 
 constexpr std::string_view kMutatingDict[] = {"clear", "pop", "popitem", "setdefault", "update"};
-constexpr std::string_view kMutatingList[] = {"append", "clear", "pop", "reverse", "insert",
-                                              "sort", "extend", "remove"};
+constexpr std::string_view kMutatingList[] = {"append", "clear", "pop",    "reverse",
+                                              "insert", "sort",  "extend", "remove"};
 
 bool Has(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -133,7 +135,8 @@ Value FindIn(Runtime& runtime, Value self, std::span<const Method> methods, std:
 
 Value LoopField(Runtime& runtime, Value object, std::string_view name) {
   const LoopState& loop = *object.loop;
-  const auto index = static_cast<int64_t>(loop.index0), size = static_cast<int64_t>(loop.items.size());
+  const auto index = static_cast<int64_t>(loop.index0),
+             size = static_cast<int64_t>(loop.items.size());
   if (name == "index0") return Value::Int(index);
   if (name == "index") return Value::Int(index + 1);
   if (name == "first") return Value::Bool(index == 0);
@@ -190,15 +193,19 @@ Value FindMethodOrField(Runtime& runtime, Value object, std::string_view name) {
     case Kind::kDict:
       if (Has(kMutatingDict, name)) return runtime.MissingAttribute(object, name, true);
       return FindIn(runtime, object, kDictMethods, name);
-    case Kind::kSeq: return SeqField(runtime, object, name);
-    case Kind::kLoop: return LoopField(runtime, object, name);
-    case Kind::kNamespace: return NamespaceField(runtime, object, name);
+    case Kind::kSeq:
+      return SeqField(runtime, object, name);
+    case Kind::kLoop:
+      return LoopField(runtime, object, name);
+    case Kind::kNamespace:
+      return NamespaceField(runtime, object, name);
     case Kind::kCallable:
       if (object.callable->macro != nullptr && name == "name") {
         return runtime.Text(object.callable->name);
       }
       return {};
-    default: return {};
+    default:
+      return {};
   }
 }
 

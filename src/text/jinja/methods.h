@@ -1,6 +1,6 @@
-// Attributes of values: the methods of str, dict, list and tuple a template may call, and the fields
-// of loop, namespace, cycler and macro objects. Methods that would change their object exist but are
-// forbidden, as in jinja2's immutable sandbox; so is every __name__.
+// Attributes of values: the methods of str, dict, list and tuple a template may call, and the
+// fields of loop, namespace, cycler and macro objects. Methods that would change their object exist
+// but are forbidden, as in jinja2's immutable sandbox; so is every __name__.
 #pragma once
 
 #include <string_view>

@@ -21,7 +21,8 @@ std::optional<std::string> CleanNumber(std::string_view text) {
       out.push_back(text[i]);
       continue;
     }
-    const bool between = i > 0 && i + 1 < text.size() && std::isalnum(static_cast<uint8_t>(text[i - 1])) &&
+    const bool between = i > 0 && i + 1 < text.size() &&
+                         std::isalnum(static_cast<uint8_t>(text[i - 1])) &&
                          std::isalnum(static_cast<uint8_t>(text[i + 1]));
     if (!between) return std::nullopt;
   }
@@ -66,13 +67,15 @@ std::optional<double> ParseFloat(std::string_view text) {
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
   const std::string_view unsigned_part = rest.starts_with('-') ? rest.substr(1) : rest;
   if (end != rest.data() + rest.size() || unsigned_part.starts_with("nan(")) return std::nullopt;
-  if (error == std::errc::result_out_of_range) return std::strtod(std::string(rest).c_str(), nullptr);
+  if (error == std::errc::result_out_of_range)
+    return std::strtod(std::string(rest).c_str(), nullptr);
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
 std::optional<int64_t> Truncate(double number) {
   if (std::isnan(number) || std::isinf(number)) return std::nullopt;
-  if (std::fabs(number) >= 9223372036854775808.0) Raise(kBadArgument, "an integer does not fit 64 bits");
+  if (std::fabs(number) >= 9223372036854775808.0)
+    Raise(kBadArgument, "an integer does not fit 64 bits");
   return static_cast<int64_t>(number);
 }
 
@@ -154,10 +157,12 @@ Value RoundFilter(Runtime& runtime, Value self, const Args& args) {
   }
   if (!self.is_number()) Raise(kBadArgument, "round needs a number, got {}", TypeName(self));
   if (name == "common") {
-    if (self.is_integral()) return RoundInteger(runtime, self.as_integer(), precision).Tainted(self.tainted);
+    if (self.is_integral())
+      return RoundInteger(runtime, self.as_integer(), precision).Tainted(self.tainted);
     return Value::Float(RoundHalfEven(self.real, precision)).Tainted(self.tainted);
   }
-  if (precision < -300 || precision > 300) Raise(kBadArgument, "round got a precision out of range");
+  if (precision < -300 || precision > 300)
+    Raise(kBadArgument, "round got a precision out of range");
   const double scale = std::pow(10.0, static_cast<double>(precision));
   const double scaled = self.as_real() * scale;
   if (!std::isfinite(scaled)) Raise(kBadArgument, "round got a number out of range");
@@ -171,8 +176,8 @@ Value DefaultFilter(Runtime& runtime, Value self, const Args& args) {
   return !replace ? self : params.Has(0) ? params.Get(0) : runtime.Text("");
 }
 
-constexpr Builtin kNumberFilters[] = {{"int", IntFilter}, {"float", FloatFilter},
-                                      {"abs", AbsFilter}, {"round", RoundFilter},
+constexpr Builtin kNumberFilters[] = {{"int", IntFilter},         {"float", FloatFilter},
+                                      {"abs", AbsFilter},         {"round", RoundFilter},
                                       {"default", DefaultFilter}, {"d", DefaultFilter}};
 
 }  // namespace

@@ -107,13 +107,20 @@ Value PowerInt(int64_t base, int64_t exponent) {
 Value IntArithmetic(Op op, int64_t a, int64_t b) {
   int64_t result = 0;
   switch (op) {
-    case Op::kAdd: return Value::Int(Checked(__builtin_add_overflow(a, b, &result), result));
-    case Op::kSub: return Value::Int(Checked(__builtin_sub_overflow(a, b, &result), result));
-    case Op::kMul: return Value::Int(Checked(__builtin_mul_overflow(a, b, &result), result));
-    case Op::kFloorDiv: return Value::Int(FloorDiv(a, b));
-    case Op::kMod: return Value::Int(FloorMod(a, b));
-    case Op::kPow: return PowerInt(a, b);
-    default: break;
+    case Op::kAdd:
+      return Value::Int(Checked(__builtin_add_overflow(a, b, &result), result));
+    case Op::kSub:
+      return Value::Int(Checked(__builtin_sub_overflow(a, b, &result), result));
+    case Op::kMul:
+      return Value::Int(Checked(__builtin_mul_overflow(a, b, &result), result));
+    case Op::kFloorDiv:
+      return Value::Int(FloorDiv(a, b));
+    case Op::kMod:
+      return Value::Int(FloorMod(a, b));
+    case Op::kPow:
+      return PowerInt(a, b);
+    default:
+      break;
   }
   if (b == 0) Raise(kBadArgument, "division by zero");
   return Value::Float(
@@ -137,10 +144,14 @@ double FloatFloorDiv(double a, double b) {
 
 Value FloatArithmetic(Op op, double a, double b) {
   switch (op) {
-    case Op::kAdd: return Value::Float(a + b);
-    case Op::kSub: return Value::Float(a - b);
-    case Op::kMul: return Value::Float(a * b);
-    default: break;
+    case Op::kAdd:
+      return Value::Float(a + b);
+    case Op::kSub:
+      return Value::Float(a - b);
+    case Op::kMul:
+      return Value::Float(a * b);
+    default:
+      break;
   }
   if (op == Op::kPow) {
     const double result = std::pow(a, b);
@@ -150,7 +161,9 @@ Value FloatArithmetic(Op op, double a, double b) {
     return Value::Float(result);
   }
   if (b == 0) Raise(kBadArgument, "division by zero");
-  return Value::Float(op == Op::kDiv ? a / b : op == Op::kMod ? FloatMod(a, b) : FloatFloorDiv(a, b));
+  return Value::Float(op == Op::kDiv   ? a / b
+                      : op == Op::kMod ? FloatMod(a, b)
+                                       : FloatFloorDiv(a, b));
 }
 
 Value Repeat(Runtime& runtime, Value value, int64_t times) {
@@ -169,7 +182,8 @@ Value Repeat(Runtime& runtime, Value value, int64_t times) {
     return Value::Of(builder.Finish());
   }
   const Seq& source = *value.seq;
-  if (!source.items.empty() && count > limits::kTemplateLiveBytes / sizeof(Value) / source.items.size()) {
+  if (!source.items.empty() &&
+      count > limits::kTemplateLiveBytes / sizeof(Value) / source.items.size()) {
     Raise(kMemoryLimit, "a list would have more than {} items",
           limits::kTemplateLiveBytes / sizeof(Value));
   }
@@ -183,8 +197,8 @@ Value Repeat(Runtime& runtime, Value value, int64_t times) {
 }
 
 bool IsRepeatable(Value value) {
-  return value.is_string() || (value.kind == Kind::kSeq &&
-                               (value.seq->kind == SeqKind::kList || value.seq->is_tuple()));
+  return value.is_string() ||
+         (value.kind == Kind::kSeq && (value.seq->kind == SeqKind::kList || value.seq->is_tuple()));
 }
 
 // The clamped bounds of a Python slice over `length` items.
@@ -260,16 +274,28 @@ bool IsIndexable(Value object) {
 
 bool IsTrue(Value value) {
   switch (value.kind) {
-    case Kind::kUndefined: case Kind::kNone: return false;
-    case Kind::kBool: return value.boolean;
-    case Kind::kInt: return value.integer != 0;
-    case Kind::kFloat: return value.real != 0;
-    case Kind::kString: return value.str->size != 0;
-    case Kind::kSeq: return value.seq->kind == SeqKind::kGenerator || !value.seq->items.empty();
-    case Kind::kRange: return value.range->size() != 0;
-    case Kind::kDict: return !value.dict->entries.empty();
-    case Kind::kLoop: return !value.loop->items.empty();
-    case Kind::kNamespace: case Kind::kCallable: return true;
+    case Kind::kUndefined:
+    case Kind::kNone:
+      return false;
+    case Kind::kBool:
+      return value.boolean;
+    case Kind::kInt:
+      return value.integer != 0;
+    case Kind::kFloat:
+      return value.real != 0;
+    case Kind::kString:
+      return value.str->size != 0;
+    case Kind::kSeq:
+      return value.seq->kind == SeqKind::kGenerator || !value.seq->items.empty();
+    case Kind::kRange:
+      return value.range->size() != 0;
+    case Kind::kDict:
+      return !value.dict->entries.empty();
+    case Kind::kLoop:
+      return !value.loop->items.empty();
+    case Kind::kNamespace:
+    case Kind::kCallable:
+      return true;
   }
   return true;
 }
@@ -280,12 +306,19 @@ bool Equal(Runtime& runtime, Value left, Value right) {
   if (left.kind != right.kind) return false;
   const Runtime::Nesting nesting(runtime);
   switch (left.kind) {
-    case Kind::kUndefined: case Kind::kNone: return true;
-    case Kind::kString: return EqualStr(runtime, left.str, right.str);
-    case Kind::kSeq: return EqualSeq(runtime, *left.seq, *right.seq);
-    case Kind::kDict: return EqualDict(runtime, *left.dict, *right.dict);
-    case Kind::kRange: return EqualRange(*left.range, *right.range);
-    default: return left.integer == right.integer;  // the same object
+    case Kind::kUndefined:
+    case Kind::kNone:
+      return true;
+    case Kind::kString:
+      return EqualStr(runtime, left.str, right.str);
+    case Kind::kSeq:
+      return EqualSeq(runtime, *left.seq, *right.seq);
+    case Kind::kDict:
+      return EqualDict(runtime, *left.dict, *right.dict);
+    case Kind::kRange:
+      return EqualRange(*left.range, *right.range);
+    default:
+      return left.integer == right.integer;  // the same object
   }
 }
 
@@ -304,9 +337,8 @@ int Compare(Runtime& runtime, Value left, Value right) {
     // UTF-8 sorts as its code points do.
     return FlatView(runtime, left.str).compare(FlatView(runtime, right.str));
   }
-  const bool sequences = left.kind == Kind::kSeq && right.kind == Kind::kSeq &&
-                         IsIndexable(left) && IsIndexable(right) &&
-                         left.seq->is_tuple() == right.seq->is_tuple();
+  const bool sequences = left.kind == Kind::kSeq && right.kind == Kind::kSeq && IsIndexable(left) &&
+                         IsIndexable(right) && left.seq->is_tuple() == right.seq->is_tuple();
   if (!sequences) RaiseTypes("an order", left, right);
   const Runtime::Nesting nesting(runtime);
   const auto &a = left.seq->items, &b = right.seq->items;
@@ -318,19 +350,28 @@ int Compare(Runtime& runtime, Value left, Value right) {
 
 bool Test(Runtime& runtime, Op comparison, Value left, Value right) {
   switch (comparison) {
-    case Op::kEq: return Equal(runtime, left, right);
-    case Op::kNe: return !Equal(runtime, left, right);
-    case Op::kIn: return Contains(runtime, right, left);
-    case Op::kNotIn: return !Contains(runtime, right, left);
-    default: break;
+    case Op::kEq:
+      return Equal(runtime, left, right);
+    case Op::kNe:
+      return !Equal(runtime, left, right);
+    case Op::kIn:
+      return Contains(runtime, right, left);
+    case Op::kNotIn:
+      return !Contains(runtime, right, left);
+    default:
+      break;
   }
   const int order = Compare(runtime, left, right);
   const bool unordered = order == kUnordered && left.is_number();
   switch (comparison) {
-    case Op::kLt: return order < 0;
-    case Op::kLe: return order <= 0;
-    case Op::kGt: return !unordered && order > 0;
-    default: return !unordered && order >= 0;
+    case Op::kLt:
+      return order < 0;
+    case Op::kLe:
+      return order <= 0;
+    case Op::kGt:
+      return !unordered && order > 0;
+    default:
+      return !unordered && order >= 0;
   }
 }
 
@@ -347,8 +388,10 @@ bool Contains(Runtime& runtime, Value container, Value item) {
     case Kind::kDict:
       if (!IsHashable(item)) Raise(kBadArgument, "{} can't be a key", TypeName(item));
       return FindKey(runtime, *container.dict, item) != nullptr;
-    case Kind::kUndefined: return false;
-    default: break;
+    case Kind::kUndefined:
+      return false;
+    default:
+      break;
   }
   if (!IsIterable(container)) RaiseTypes("'in'", item, container);
   for (const Value& other : Items(runtime, container)) {
@@ -378,8 +421,8 @@ Value Arithmetic(Runtime& runtime, Op op, Value left, Value right) {
   if (op == Op::kMul && IsRepeatable(right) && left.is_integral()) {
     return Repeat(runtime, right, left.as_integer());
   }
-  if (op == Op::kAdd && left.kind == Kind::kSeq && right.kind == Kind::kSeq &&
-      IsRepeatable(left) && IsRepeatable(right) && left.seq->is_tuple() == right.seq->is_tuple()) {
+  if (op == Op::kAdd && left.kind == Kind::kSeq && right.kind == Kind::kSeq && IsRepeatable(left) &&
+      IsRepeatable(right) && left.seq->is_tuple() == right.seq->is_tuple()) {
     Seq* sum = runtime.NewSeq(left.seq->is_tuple() ? SeqKind::kTuple : SeqKind::kList);
     sum->items.reserve(left.seq->items.size() + right.seq->items.size());
     sum->items.assign(left.seq->items.begin(), left.seq->items.end());
@@ -416,29 +459,40 @@ bool IsHashable(Value value) {
 
 bool HasLength(Value value) {
   switch (value.kind) {
-    case Kind::kUndefined: case Kind::kString: case Kind::kRange: case Kind::kDict:
-    case Kind::kLoop: return true;
-    case Kind::kSeq: return value.seq->kind != SeqKind::kGenerator;
-    default: return false;
+    case Kind::kUndefined:
+    case Kind::kString:
+    case Kind::kRange:
+    case Kind::kDict:
+    case Kind::kLoop:
+      return true;
+    case Kind::kSeq:
+      return value.seq->kind != SeqKind::kGenerator;
+    default:
+      return false;
   }
 }
 
 int64_t Length(Runtime& runtime, Value value) {
   switch (value.kind) {
-    case Kind::kUndefined: return 0;
+    case Kind::kUndefined:
+      return 0;
     case Kind::kString: {
       const Str* text = Flat(runtime.arena, value.str);
       if (text->ascii) return static_cast<int64_t>(text->size);
       runtime.ChargeBytes(text->size);
       return static_cast<int64_t>(CountCodePoints(text->view()));
     }
-    case Kind::kRange: return value.range->size();
-    case Kind::kDict: return static_cast<int64_t>(value.dict->entries.size());
-    case Kind::kLoop: return static_cast<int64_t>(value.loop->items.size());
+    case Kind::kRange:
+      return value.range->size();
+    case Kind::kDict:
+      return static_cast<int64_t>(value.dict->entries.size());
+    case Kind::kLoop:
+      return static_cast<int64_t>(value.loop->items.size());
     case Kind::kSeq:
       if (HasLength(value)) return static_cast<int64_t>(value.seq->items.size());
       [[fallthrough]];
-    default: Raise(kBadArgument, "{} has no length", TypeName(value));
+    default:
+      Raise(kBadArgument, "{} has no length", TypeName(value));
   }
 }
 
@@ -531,22 +585,31 @@ Value GetAttribute(Runtime& runtime, Value object, std::string_view name) {
 
 bool IsIterable(Value value) {
   switch (value.kind) {
-    case Kind::kUndefined: case Kind::kString: case Kind::kSeq: case Kind::kRange:
-    case Kind::kDict: case Kind::kLoop: return true;
-    default: return false;
+    case Kind::kUndefined:
+    case Kind::kString:
+    case Kind::kSeq:
+    case Kind::kRange:
+    case Kind::kDict:
+    case Kind::kLoop:
+      return true;
+    default:
+      return false;
   }
 }
 
 std::span<const Value> Items(Runtime& runtime, Value value) {
   switch (value.kind) {
-    case Kind::kUndefined: return {};
-    case Kind::kLoop: return value.loop->items;
+    case Kind::kUndefined:
+      return {};
+    case Kind::kLoop:
+      return value.loop->items;
     case Kind::kSeq: {
       if (value.seq->kind != SeqKind::kGenerator) return value.seq->items;
       const size_t from = std::exchange(value.seq->consumed, value.seq->items.size());
       return std::span<const Value>(value.seq->items).subspan(from);
     }
-    default: break;
+    default:
+      break;
   }
   Seq* seq = runtime.NewSeq(SeqKind::kList);
   if (value.is_string()) {

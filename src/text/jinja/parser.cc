@@ -62,7 +62,8 @@ class Parser : ExpressionParser {
         EndTag();
       }
     }
-    if (ends.size() > 0) Raise(kSyntax, "a block is never closed (expected {})", *std::prev(ends.end()));
+    if (ends.size() > 0)
+      Raise(kSyntax, "a block is never closed (expected {})", *std::prev(ends.end()));
     return body;
   }
 
@@ -83,11 +84,11 @@ class Parser : ExpressionParser {
 
   const Stmt* ParseStatement() {
     static constexpr Handler kHandlers[] = {
-        {"if", &Parser::ParseIf},           {"for", &Parser::ParseFor},
-        {"set", &Parser::ParseSet},         {"macro", &Parser::ParseMacro},
-        {"call", &Parser::ParseCall},       {"filter", &Parser::ParseFilterBlock},
-        {"with", &Parser::ParseWith},       {"generation", &Parser::ParseGeneration},
-        {"break", &Parser::ParseBreak},     {"continue", &Parser::ParseContinue},
+        {"if", &Parser::ParseIf},       {"for", &Parser::ParseFor},
+        {"set", &Parser::ParseSet},     {"macro", &Parser::ParseMacro},
+        {"call", &Parser::ParseCall},   {"filter", &Parser::ParseFilterBlock},
+        {"with", &Parser::ParseWith},   {"generation", &Parser::ParseGeneration},
+        {"break", &Parser::ParseBreak}, {"continue", &Parser::ParseContinue},
         {"print", &Parser::ParsePrint}};
     static constexpr std::string_view kRefused[] = {"include", "import", "from",
                                                     "extends", "block",  "autoescape"};

@@ -63,18 +63,25 @@ class Frame {
 void Collect(const Block& block, Frame& frame) {
   for (const Stmt* node : block) {
     switch (node->kind) {
-      case StmtKind::kOutput: case StmtKind::kWith:
+      case StmtKind::kOutput:
+      case StmtKind::kWith:
         for (const Expr* expr : node->exprs) frame.Load(expr);
         break;
-      case StmtKind::kFor: case StmtKind::kCallBlock: case StmtKind::kFilterBlock:
+      case StmtKind::kFor:
+      case StmtKind::kCallBlock:
+      case StmtKind::kFilterBlock:
         frame.Load(node->value);
         break;
       case StmtKind::kSet:
         frame.Load(node->value);
         frame.Store(node->target, false);
         break;
-      case StmtKind::kSetBlock: frame.Store(node->target, false); break;
-      case StmtKind::kMacro: frame.StoreName(node->name); break;
+      case StmtKind::kSetBlock:
+        frame.Store(node->target, false);
+        break;
+      case StmtKind::kMacro:
+        frame.StoreName(node->name);
+        break;
       case StmtKind::kIf:
         for (const Branch& branch : node->branches) {
           frame.Load(branch.test);
@@ -83,7 +90,8 @@ void Collect(const Block& block, Frame& frame) {
           frame.LeaveBranch();
         }
         break;
-      default: break;
+      default:
+        break;
     }
   }
 }

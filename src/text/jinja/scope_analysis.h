@@ -1,7 +1,7 @@
-// jinja2 binds names when it compiles: a block that assigns a name before it reads it has a variable
-// of its own from the start, and a request variable of the same name is hidden in the whole block,
-// before the assignment and in blocks inside it. This pass finds those names, so that templates that
-// (often unknowingly) depend on it render the same.
+// jinja2 binds names when it compiles: a block that assigns a name before it reads it has a
+// variable of its own from the start, and a request variable of the same name is hidden in the
+// whole block, before the assignment and in blocks inside it. This pass finds those names, so that
+// templates that (often unknowingly) depend on it render the same.
 #pragma once
 
 #include "text/jinja/ast.h"

@@ -34,8 +34,9 @@ class AttributePath {
     const Str* dot = MakeStr(runtime.arena, ".", true);
     for (const Value& part : Split(runtime, Flat(runtime.arena, path.str), dot, -1, false)->items) {
       const std::string_view text = part.str->view();
-      const bool index = !text.empty() && text.size() < 18 &&
-                         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+      const bool index =
+          !text.empty() && text.size() < 18 &&
+          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
       keys_.push_back(index ? Value::Int(std::stoll(std::string(text))) : part);
     }
   }
@@ -104,7 +105,8 @@ Value ItemsFilter(Runtime& runtime, Value self, const Args& args) {
   Params("items", args, {});
   Seq* out = runtime.NewSeq(SeqKind::kGenerator);
   if (self.is_undefined()) return Value::Of(out);
-  if (self.kind != Kind::kDict) Raise(kBadArgument, "items needs a mapping, got {}", TypeName(self));
+  if (self.kind != Kind::kDict)
+    Raise(kBadArgument, "items needs a mapping, got {}", TypeName(self));
   runtime.ChargeItems(self.dict->entries.size());
   for (const auto& [key, value] : self.dict->entries) {
     out->items.push_back(runtime.List({key, value}, SeqKind::kTuple).Tainted(self.tainted));
@@ -156,7 +158,8 @@ Value SortFilter(Runtime& runtime, Value self, const Args& args) {
   std::vector<AttributePath> paths;
   if (params.Get(2).is_string()) {
     const Str* comma = MakeStr(runtime.arena, ",", true);
-    for (const Value& part : Split(runtime, Flat(runtime.arena, params.Get(2).str), comma, -1, false)->items) {
+    for (const Value& part :
+         Split(runtime, Flat(runtime.arena, params.Get(2).str), comma, -1, false)->items) {
       paths.emplace_back(runtime, part);
     }
   } else {
@@ -244,7 +247,8 @@ Value BatchFilter(Runtime& runtime, Value self, const Args& args) {
     const auto part = items.subspan(at, std::min(size, items.size() - at));
     row->items.assign(part.begin(), part.end());
     if (!params.Get(1).is_none() && row->items.size() < size) {
-      if (size > limits::kTemplateLiveBytes / sizeof(Value)) Raise(kMemoryLimit, "a batch is too long");
+      if (size > limits::kTemplateLiveBytes / sizeof(Value))
+        Raise(kMemoryLimit, "a batch is too long");
       runtime.ChargeItems(size);
       row->items.resize(size, params.Get(1));
     }
@@ -318,9 +322,9 @@ Value MapFilter(Runtime& runtime, Value self, const Args& args) {
   Seq* out = runtime.NewSeq(SeqKind::kGenerator);
   if (!IsTrue(self)) return Value::Of(out);
   const auto items = Iterate(runtime, self);
-  const bool by_attribute =
-      args.positional.empty() && std::any_of(args.named.begin(), args.named.end(),
-                                             [](const auto& arg) { return arg.first == "attribute"; });
+  const bool by_attribute = args.positional.empty() &&
+                            std::any_of(args.named.begin(), args.named.end(),
+                                        [](const auto& arg) { return arg.first == "attribute"; });
   if (by_attribute) {
     const Params params("map", args, {"attribute", "default"});
     const AttributePath path(runtime, params.Get(0));
@@ -380,15 +384,29 @@ Value AttrFilter(Runtime& runtime, Value self, const Args& args) {
   return GetAttribute(runtime, self, name->view());
 }
 
-constexpr Builtin kSequenceFilters[] = {
-    {"length", LengthFilter}, {"count", LengthFilter}, {"first", FirstFilter},
-    {"last", LastFilter}, {"join", JoinFilter}, {"list", ListFilter}, {"items", ItemsFilter},
-    {"dictsort", DictSortFilter}, {"sort", SortFilter}, {"unique", UniqueFilter},
-    {"min", ExtremeFilter<false>}, {"max", ExtremeFilter<true>}, {"sum", SumFilter},
-    {"reverse", ReverseFilter}, {"batch", BatchFilter}, {"slice", SliceFilter},
-    {"groupby", GroupByFilter}, {"map", MapFilter}, {"select", SelectFilter<true, false>},
-    {"reject", SelectFilter<false, false>}, {"selectattr", SelectFilter<true, true>},
-    {"rejectattr", SelectFilter<false, true>}, {"attr", AttrFilter}};
+constexpr Builtin kSequenceFilters[] = {{"length", LengthFilter},
+                                        {"count", LengthFilter},
+                                        {"first", FirstFilter},
+                                        {"last", LastFilter},
+                                        {"join", JoinFilter},
+                                        {"list", ListFilter},
+                                        {"items", ItemsFilter},
+                                        {"dictsort", DictSortFilter},
+                                        {"sort", SortFilter},
+                                        {"unique", UniqueFilter},
+                                        {"min", ExtremeFilter<false>},
+                                        {"max", ExtremeFilter<true>},
+                                        {"sum", SumFilter},
+                                        {"reverse", ReverseFilter},
+                                        {"batch", BatchFilter},
+                                        {"slice", SliceFilter},
+                                        {"groupby", GroupByFilter},
+                                        {"map", MapFilter},
+                                        {"select", SelectFilter<true, false>},
+                                        {"reject", SelectFilter<false, false>},
+                                        {"selectattr", SelectFilter<true, true>},
+                                        {"rejectattr", SelectFilter<false, true>},
+                                        {"attr", AttrFilter}};
 
 }  // namespace
 

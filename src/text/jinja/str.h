@@ -25,10 +25,10 @@ struct Run {
 struct Str {
   const char* data = nullptr;
   size_t size = 0;
-  bool ascii = true;                // then code points are bytes
-  bool trusted = true;              // of all bytes, when `runs` is empty
-  std::span<const Run> runs;        // empty: one origin
-  const Str* left = nullptr;        // pending concatenation when set
+  bool ascii = true;          // then code points are bytes
+  bool trusted = true;        // of all bytes, when `runs` is empty
+  std::span<const Run> runs;  // empty: one origin
+  const Str* left = nullptr;  // pending concatenation when set
   const Str* right = nullptr;
 
   std::string_view view() const { return {data, size}; }

@@ -24,7 +24,8 @@ Value CaseMethod(Runtime& runtime, Value self, const Args& args) {
 template <bool kLeft, bool kRight>
 Value StripMethod(Runtime& runtime, Value self, const Args& args) {
   const Params params("strip", args, {"chars"});
-  return Value::Of(Strip(runtime, Self(runtime, self), params.OptionalStr(runtime, 0), kLeft, kRight));
+  return Value::Of(
+      Strip(runtime, Self(runtime, self), params.OptionalStr(runtime, 0), kLeft, kRight));
 }
 
 template <bool kFromRight>
@@ -230,23 +231,42 @@ struct Method {
 };
 
 constexpr Method kMethods[] = {
-    {"upper", CaseMethod<Case::kUpper>}, {"lower", CaseMethod<Case::kLower>},
-    {"title", CaseMethod<Case::kTitle>}, {"capitalize", CaseMethod<Case::kCapitalize>},
-    {"strip", StripMethod<true, true>}, {"lstrip", StripMethod<true, false>},
-    {"rstrip", StripMethod<false, true>}, {"split", SplitMethod<false>},
-    {"rsplit", SplitMethod<true>}, {"splitlines", SplitLinesMethod},
-    {"startswith", AffixMethod<false>}, {"endswith", AffixMethod<true>},
-    {"replace", ReplaceMethod}, {"find", FindMethod<false, false>},
-    {"rfind", FindMethod<true, false>}, {"index", FindMethod<false, true>},
-    {"rindex", FindMethod<true, true>}, {"count", CountMethod}, {"join", JoinMethod},
-    {"format", FormatMethod}, {"isdigit", AllMethod<IsDigitChar>},
-    {"isdecimal", AllMethod<IsDecimal>}, {"isnumeric", AllMethod<IsNumeric>},
-    {"isalpha", AllMethod<IsAlpha>}, {"isalnum", AllMethod<IsAlnum>},
-    {"isspace", AllMethod<IsSpace>}, {"isupper", CasedMethod<IsUpper>},
-    {"islower", CasedMethod<IsLower>}, {"ljust", PadMethod<'<'>}, {"rjust", PadMethod<'>'>},
-    {"center", PadMethod<'^'>}, {"zfill", ZFillMethod},
-    {"removeprefix", RemoveAffixMethod<false>}, {"removesuffix", RemoveAffixMethod<true>},
-    {"partition", PartitionMethod<false>}, {"rpartition", PartitionMethod<true>},
+    {"upper", CaseMethod<Case::kUpper>},
+    {"lower", CaseMethod<Case::kLower>},
+    {"title", CaseMethod<Case::kTitle>},
+    {"capitalize", CaseMethod<Case::kCapitalize>},
+    {"strip", StripMethod<true, true>},
+    {"lstrip", StripMethod<true, false>},
+    {"rstrip", StripMethod<false, true>},
+    {"split", SplitMethod<false>},
+    {"rsplit", SplitMethod<true>},
+    {"splitlines", SplitLinesMethod},
+    {"startswith", AffixMethod<false>},
+    {"endswith", AffixMethod<true>},
+    {"replace", ReplaceMethod},
+    {"find", FindMethod<false, false>},
+    {"rfind", FindMethod<true, false>},
+    {"index", FindMethod<false, true>},
+    {"rindex", FindMethod<true, true>},
+    {"count", CountMethod},
+    {"join", JoinMethod},
+    {"format", FormatMethod},
+    {"isdigit", AllMethod<IsDigitChar>},
+    {"isdecimal", AllMethod<IsDecimal>},
+    {"isnumeric", AllMethod<IsNumeric>},
+    {"isalpha", AllMethod<IsAlpha>},
+    {"isalnum", AllMethod<IsAlnum>},
+    {"isspace", AllMethod<IsSpace>},
+    {"isupper", CasedMethod<IsUpper>},
+    {"islower", CasedMethod<IsLower>},
+    {"ljust", PadMethod<'<'>},
+    {"rjust", PadMethod<'>'>},
+    {"center", PadMethod<'^'>},
+    {"zfill", ZFillMethod},
+    {"removeprefix", RemoveAffixMethod<false>},
+    {"removesuffix", RemoveAffixMethod<true>},
+    {"partition", PartitionMethod<false>},
+    {"rpartition", PartitionMethod<true>},
 };
 
 }  // namespace

@@ -11,10 +11,14 @@ namespace {
 Value FromJson(Runtime& runtime, const boost::json::value& json, bool trusted) {
   const Runtime::Nesting nesting(runtime);
   switch (json.kind()) {
-    case boost::json::kind::null: return Value::None().Tainted(!trusted);
-    case boost::json::kind::bool_: return Value::Bool(json.get_bool()).Tainted(!trusted);
-    case boost::json::kind::int64: return Value::Int(json.get_int64()).Tainted(!trusted);
-    case boost::json::kind::double_: return Value::Float(json.get_double()).Tainted(!trusted);
+    case boost::json::kind::null:
+      return Value::None().Tainted(!trusted);
+    case boost::json::kind::bool_:
+      return Value::Bool(json.get_bool()).Tainted(!trusted);
+    case boost::json::kind::int64:
+      return Value::Int(json.get_int64()).Tainted(!trusted);
+    case boost::json::kind::double_:
+      return Value::Float(json.get_double()).Tainted(!trusted);
     case boost::json::kind::uint64:
       if (json.get_uint64() > INT64_MAX) Raise(kBadArgument, "an integer is beyond 64 bits");
       return Value::Int(static_cast<int64_t>(json.get_uint64())).Tainted(!trusted);
@@ -94,8 +98,8 @@ Result<RenderedPrompt> Template::Render(std::span<const Variable> variables,
     if (error.reason == std::string_view(kRaisedByTemplate)) {
       return Fail(ErrorCode::kInvalidArgument, error.reason, "messages", "{}", error.message);
     }
-    return Fail(ErrorCode::kInvalidArgument, error.reason, "messages",
-                "chat template, line {}: {}", line, error.message);
+    return Fail(ErrorCode::kInvalidArgument, error.reason, "messages", "chat template, line {}: {}",
+                line, error.message);
   }
 }
 

@@ -99,8 +99,8 @@ TEST(JinjaTemplate, RendersWhatJinja2Renders) {
 TEST(JinjaTemplate, MalformedTemplatesGetTheRightVerdict) {
   const fs::path folder = fs::path(VIVACE_SOURCE_DIR) / "../shared/cases/bad";
   if (!fs::exists(folder)) GTEST_SKIP() << "the malformed cases (../shared/cases/bad) are not here";
-  const json::object values = {
-      {"messages", {{{"role", "user"}, {"content", "hi"}}}}, {"add_generation_prompt", true}};
+  const json::object values = {{"messages", {{{"role", "user"}, {"content", "hi"}}}},
+                               {"add_generation_prompt", true}};
   int seen = 0;
   const json::value manifest = json::parse(ReadFile(folder / "manifest.json"));
   for (const json::value& one : manifest.at("cases").as_array()) {
@@ -116,11 +116,12 @@ TEST(JinjaTemplate, MalformedTemplatesGetTheRightVerdict) {
 }
 
 TEST(JinjaTemplate, TrimsBlocksAndTheFinalNewline) {
-  const json::object values = {{"messages",
-                                {{{"role", "user"}, {"content", "Q"}},
-                                 {{"role", "assistant"}, {"content", "A"}}}}};
+  const json::object values = {
+      {"messages",
+       {{{"role", "user"}, {"content", "Q"}}, {{"role", "assistant"}, {"content", "A"}}}}};
   EXPECT_EQ(Text("{% for m in messages %}\n    {% if m.role == 'user' %}\n[{{ m.content }}]\n"
-                 "    {% endif %}\n{% endfor %}\nEND\n", values),
+                 "    {% endif %}\n{% endfor %}\nEND\n",
+                 values),
             "[Q]\nEND");
 }
 
@@ -218,9 +219,16 @@ TEST(JinjaTemplate, DeepestAllowedNestingFitsASmallStack) {
     EXPECT_EQ(Reason(Nested("(", "1", ")", 50)), "none");
     EXPECT_EQ(Reason(Nested("[", "1", "]", 60)), "none");
     for (const int depth : {66, 99, 190, 198, 199, 200, 201, 5000}) {
-      for (const auto& [open, close] : {std::pair("(", ")"), {"[", "]"}, {"not ", ""}, {"-", ""},
-                                        {"{1:", "}"}, {"dict(a=", ")"}, {"'a'.join(", ")"},
-                                        {"1 if 1 else ", ""}, {"x[", "]"}, {"1 is eq ", ""}}) {
+      for (const auto& [open, close] : {std::pair("(", ")"),
+                                        {"[", "]"},
+                                        {"not ", ""},
+                                        {"-", ""},
+                                        {"{1:", "}"},
+                                        {"dict(a=", ")"},
+                                        {"'a'.join(", ")"},
+                                        {"1 if 1 else ", ""},
+                                        {"x[", "]"},
+                                        {"1 is eq ", ""}}) {
         const std::string reason = Reason(Nested(open, "1", close, depth), {{"x", {1, 1}}});
         if (depth > 200) {
           EXPECT_NE(reason, "none") << open << depth;
@@ -241,15 +249,18 @@ TEST(JinjaTemplate, DeepestAllowedNestingFitsASmallStack) {
 TEST(JinjaTemplate, DeepestCallsFitASmallStack) {
   OnSmallStack([] {
     // Every level nests filters, calls, macros, a caller and blocks before it recurses.
-    EXPECT_EQ(Reason("{% macro w() %}{{ caller() }}{% endmacro %}{% macro m(n) %}{% if n %}{% for x "
-                     "in [1] %}{% call w() %}{{ [dict(a=((m(n - 1)|upper ~ '')|trim))]|tojson }}{% "
-                     "endcall %}{% endfor %}{% endif %}{% endmacro %}{{ m(100) }}"),
-              "depth_limit");
-    EXPECT_EQ(Reason("{% for x in [[[[1]]]] recursive %}{% if x is iterable %}{{ loop(x) }}{% endif "
-                     "%}{% endfor %}"),
-              "none");
-    const std::string pipes = "{% macro m(n) %}{{ [n]|map('string')|list }}{{ [m(n)|list] }}{% "
-                              "endmacro %}{{ m(1) }}";
+    EXPECT_EQ(
+        Reason("{% macro w() %}{{ caller() }}{% endmacro %}{% macro m(n) %}{% if n %}{% for x "
+               "in [1] %}{% call w() %}{{ [dict(a=((m(n - 1)|upper ~ '')|trim))]|tojson }}{% "
+               "endcall %}{% endfor %}{% endif %}{% endmacro %}{{ m(100) }}"),
+        "depth_limit");
+    EXPECT_EQ(
+        Reason("{% for x in [[[[1]]]] recursive %}{% if x is iterable %}{{ loop(x) }}{% endif "
+               "%}{% endfor %}"),
+        "none");
+    const std::string pipes =
+        "{% macro m(n) %}{{ [n]|map('string')|list }}{{ [m(n)|list] }}{% "
+        "endmacro %}{{ m(1) }}";
     EXPECT_EQ(Reason(pipes), "depth_limit");
   });
 }
@@ -258,13 +269,15 @@ TEST(JinjaTemplate, IntegersNeverWrap) {
   for (const char* source :
        {"{{ 9223372036854775807 + 1 }}", "{{ -9223372036854775808 - 1 }}", "{{ 2 ** 63 }}",
         "{{ 9223372036854775807 * 2 }}", "{{ -(-9223372036854775808) }}", "{{ 10 ** 400 }}",
-        "{{ -9223372036854775808 // -1 }}", "{{ 9223372036854775808 }}", "{{ 10 ** 18 | int * 10 }}",
-        "{{ (-9223372036854775808)|abs }}", "{{ '9223372036854775808'|int }}", "{{ 1e300|int }}"}) {
+        "{{ -9223372036854775808 // -1 }}", "{{ 9223372036854775808 }}",
+        "{{ 10 ** 18 | int * 10 }}", "{{ (-9223372036854775808)|abs }}",
+        "{{ '9223372036854775808'|int }}", "{{ 1e300|int }}"}) {
     EXPECT_EQ(Reason(source), "bad_argument") << source;
   }
   EXPECT_EQ(Text("{{ -9223372036854775808 % -1 }} {{ 2 ** 62 }}"), "0 4611686018427387904");
-  EXPECT_EQ(Text("{{ range(-9000000000000000000, 9000000000000000000, 9000000000000000000)|list }}"),
-            "[-9000000000000000000, 0]");
+  EXPECT_EQ(
+      Text("{{ range(-9000000000000000000, 9000000000000000000, 9000000000000000000)|list }}"),
+      "[-9000000000000000000, 0]");
   EXPECT_EQ(Text("{{ 'abc'[::-9223372036854775808] }}{{ [1][9223372036854775807:] }}"), "c[]");
 }
 
@@ -275,8 +288,8 @@ TEST(JinjaTemplate, RefusalsNameTheReason) {
   EXPECT_EQ(Reason("{{ ''.__class__.mro() }}"), "forbidden_attribute");
   EXPECT_EQ(Reason("{{ 1|nope }}"), "unknown_filter");
   EXPECT_EQ(Reason("{{ 1 is nope }}"), "unknown_test");
-  for (const char* tag : {"include 'x'", "extends 'x'", "import 'x' as y", "from 'x' import y",
-                          "block x"}) {
+  for (const char* tag :
+       {"include 'x'", "extends 'x'", "import 'x' as y", "from 'x' import y", "block x"}) {
     EXPECT_EQ(Reason("{% " + std::string(tag) + " %}"), "unsupported_statement") << tag;
   }
   const auto error = RenderWith("a\nb\n{{ 1 / 0 }}", {});
@@ -295,7 +308,8 @@ TEST(JinjaTemplate, HostileSearchesAreBounded) {
 TEST(JinjaTemplate, LongConcatenationsAreCheap) {
   const std::string chunk(1000, 'x');
   EXPECT_EQ(Text("{% set ns = namespace(s='') %}{% for i in range(5000) %}{% set ns.s = ns.s + c "
-                 "%}{% endfor %}{{ ns.s|length }}", {{"c", chunk}}),
+                 "%}{% endfor %}{{ ns.s|length }}",
+                 {{"c", chunk}}),
             "5000000");
 }
 

@@ -35,9 +35,15 @@ bool IsCallable(Value v) {
 }
 bool IsSequence(Value v) {
   switch (v.kind) {
-    case Kind::kString: case Kind::kRange: case Kind::kDict: case Kind::kUndefined: return true;
-    case Kind::kSeq: return v.seq->is_tuple() || v.seq->kind == SeqKind::kList;
-    default: return false;
+    case Kind::kString:
+    case Kind::kRange:
+    case Kind::kDict:
+    case Kind::kUndefined:
+      return true;
+    case Kind::kSeq:
+      return v.seq->is_tuple() || v.seq->kind == SeqKind::kList;
+    default:
+      return false;
   }
 }
 bool IsEscaped(Value) { return false; }
@@ -73,21 +79,45 @@ Value Exists(Runtime& runtime, Value self, const Args& args) {
   return Value::Bool(self.is_string() && kFind(Flat(runtime.arena, self.str)->view()) != nullptr);
 }
 
-constexpr Builtin kTests[] = {
-    {"defined", Simple<IsDefined>}, {"undefined", Simple<IsUndefined>}, {"none", Simple<IsNone>},
-    {"string", Simple<IsString>}, {"mapping", Simple<IsMapping>}, {"number", Simple<IsNumber>},
-    {"integer", Simple<IsInteger>}, {"float", Simple<IsFloat>}, {"boolean", Simple<IsBoolean>},
-    {"true", Simple<IsTrueValue>}, {"false", Simple<IsFalseValue>},
-    {"callable", Simple<IsCallable>}, {"sequence", Simple<IsSequence>},
-    {"iterable", Simple<IsIterable>}, {"escaped", Simple<IsEscaped>}, {"odd", Parity<1>},
-    {"even", Parity<0>}, {"divisibleby", Divisible}, {"lower", CaseTest<false>},
-    {"upper", CaseTest<true>}, {"sameas", SameAs}, {"filter", Exists<FindFilter>},
-    {"test", Exists<FindTest>}, {"in", Comparison<Op::kIn>}, {"eq", Comparison<Op::kEq>},
-    {"equalto", Comparison<Op::kEq>}, {"==", Comparison<Op::kEq>}, {"ne", Comparison<Op::kNe>},
-    {"!=", Comparison<Op::kNe>}, {"lt", Comparison<Op::kLt>}, {"<", Comparison<Op::kLt>},
-    {"lessthan", Comparison<Op::kLt>}, {"le", Comparison<Op::kLe>}, {"<=", Comparison<Op::kLe>},
-    {"gt", Comparison<Op::kGt>}, {">", Comparison<Op::kGt>}, {"greaterthan", Comparison<Op::kGt>},
-    {"ge", Comparison<Op::kGe>}, {">=", Comparison<Op::kGe>}};
+constexpr Builtin kTests[] = {{"defined", Simple<IsDefined>},
+                              {"undefined", Simple<IsUndefined>},
+                              {"none", Simple<IsNone>},
+                              {"string", Simple<IsString>},
+                              {"mapping", Simple<IsMapping>},
+                              {"number", Simple<IsNumber>},
+                              {"integer", Simple<IsInteger>},
+                              {"float", Simple<IsFloat>},
+                              {"boolean", Simple<IsBoolean>},
+                              {"true", Simple<IsTrueValue>},
+                              {"false", Simple<IsFalseValue>},
+                              {"callable", Simple<IsCallable>},
+                              {"sequence", Simple<IsSequence>},
+                              {"iterable", Simple<IsIterable>},
+                              {"escaped", Simple<IsEscaped>},
+                              {"odd", Parity<1>},
+                              {"even", Parity<0>},
+                              {"divisibleby", Divisible},
+                              {"lower", CaseTest<false>},
+                              {"upper", CaseTest<true>},
+                              {"sameas", SameAs},
+                              {"filter", Exists<FindFilter>},
+                              {"test", Exists<FindTest>},
+                              {"in", Comparison<Op::kIn>},
+                              {"eq", Comparison<Op::kEq>},
+                              {"equalto", Comparison<Op::kEq>},
+                              {"==", Comparison<Op::kEq>},
+                              {"ne", Comparison<Op::kNe>},
+                              {"!=", Comparison<Op::kNe>},
+                              {"lt", Comparison<Op::kLt>},
+                              {"<", Comparison<Op::kLt>},
+                              {"lessthan", Comparison<Op::kLt>},
+                              {"le", Comparison<Op::kLe>},
+                              {"<=", Comparison<Op::kLe>},
+                              {"gt", Comparison<Op::kGt>},
+                              {">", Comparison<Op::kGt>},
+                              {"greaterthan", Comparison<Op::kGt>},
+                              {"ge", Comparison<Op::kGe>},
+                              {">=", Comparison<Op::kGe>}};
 
 }  // namespace
 

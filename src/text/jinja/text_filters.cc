@@ -56,7 +56,8 @@ Value ToJsonFilter(Runtime& runtime, Value self, const Args& args) {
   }
   if (style.indent) style.item_separator = ",";
   if (const Value separators = params.Get(2); !separators.is_none()) {
-    const auto items = IsIterable(separators) ? Items(runtime, separators) : std::span<const Value>();
+    const auto items =
+        IsIterable(separators) ? Items(runtime, separators) : std::span<const Value>();
     if (items.size() != 2 || !items[0].is_string() || !items[1].is_string()) {
       Raise(kBadArgument, "separators must be two strings");
     }
@@ -71,13 +72,13 @@ Value IndentFilter(Runtime& runtime, Value self, const Args& args) {
   if (self.is_undefined()) RaiseUndefined(self);
   if (!self.is_string()) Raise(kBadArgument, "indent needs a string, got {}", TypeName(self));
   const Value width = params.Get(0);
-  const Str* indent = width.is_string()
-                          ? Flat(runtime.arena, width.str)
-                          : Pad(runtime, MakeStr(runtime.arena, "", true),
-                                std::max<int64_t>(0, params.Int(0, 4)), nullptr, '<');
+  const Str* indent = width.is_string() ? Flat(runtime.arena, width.str)
+                                        : Pad(runtime, MakeStr(runtime.arena, "", true),
+                                              std::max<int64_t>(0, params.Int(0, 4)), nullptr, '<');
   const bool first = params.Truthy(1, false), blank = params.Truthy(2, false);
   // As in jinja2: one line end is added first, so that a trailing one leaves an empty last line.
-  const Str* text = Flat(runtime.arena, Concat(runtime.arena, self.str, MakeStr(runtime.arena, "\n", true)));
+  const Str* text =
+      Flat(runtime.arena, Concat(runtime.arena, self.str, MakeStr(runtime.arena, "\n", true)));
   const Seq* lines = SplitLines(runtime, text, false);
   StrBuilder out(runtime.arena);
   for (size_t i = 0; i < lines->items.size(); ++i) {
@@ -119,10 +120,12 @@ Value TruncateFilter(Runtime& runtime, Value self, const Args& args) {
   if (end == nullptr) end = MakeStr(runtime.arena, "...", true);
   const int64_t length = params.Int(0, 255), end_length = Length(runtime, Value::Of(end));
   const int64_t leeway = params.Get(3).is_none() ? 5 : params.Int(3, 5);
-  if (length < end_length || leeway < 0) Raise(kBadArgument, "truncate got a length that is too small");
+  if (length < end_length || leeway < 0)
+    Raise(kBadArgument, "truncate got a length that is too small");
   if (Length(runtime, self) - leeway <= length) return self;
   const Str* cut = SliceOf(runtime, Value::Of(text), Value::None(), Value::Int(length - end_length),
-                           Value::None()).str;
+                           Value::None())
+                       .str;
   const size_t blank = params.Truthy(1, false) ? kNone : cut->view().rfind(' ');
   if (blank != kNone) cut = Slice(runtime.arena, cut, 0, blank);
   return Value::Of(Concat(runtime.arena, cut, end));
@@ -160,12 +163,23 @@ Value EscapeFilter(Runtime& runtime, Value self, const Args& args) {
   Params("escape", args, {});
   return Value::Of(MapBytes(runtime, ToFlatStr(runtime, self), [](char c, std::string& out) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '\'': out += "&#39;"; break;
-      case '"': out += "&#34;"; break;
-      default: out.push_back(c);
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '"':
+        out += "&#34;";
+        break;
+      default:
+        out.push_back(c);
     }
   }));
 }
@@ -185,14 +199,24 @@ Value UrlEncodeFilter(Runtime& runtime, Value self, const Args& args) {
   }));
 }
 
-constexpr Builtin kTextFilters[] = {
-    {"upper", CaseFilter<Case::kUpper>}, {"lower", CaseFilter<Case::kLower>},
-    {"capitalize", CaseFilter<Case::kCapitalize>}, {"title", TitleFilter},
-    {"trim", TrimFilter}, {"replace", ReplaceFilter}, {"string", StringFilter},
-    {"safe", StringFilter}, {"tojson", ToJsonFilter}, {"indent", IndentFilter},
-    {"center", CenterFilter}, {"wordcount", WordCountFilter}, {"truncate", TruncateFilter},
-    {"format", FormatFilter}, {"escape", EscapeFilter}, {"e", EscapeFilter},
-    {"forceescape", EscapeFilter}, {"urlencode", UrlEncodeFilter}};
+constexpr Builtin kTextFilters[] = {{"upper", CaseFilter<Case::kUpper>},
+                                    {"lower", CaseFilter<Case::kLower>},
+                                    {"capitalize", CaseFilter<Case::kCapitalize>},
+                                    {"title", TitleFilter},
+                                    {"trim", TrimFilter},
+                                    {"replace", ReplaceFilter},
+                                    {"string", StringFilter},
+                                    {"safe", StringFilter},
+                                    {"tojson", ToJsonFilter},
+                                    {"indent", IndentFilter},
+                                    {"center", CenterFilter},
+                                    {"wordcount", WordCountFilter},
+                                    {"truncate", TruncateFilter},
+                                    {"format", FormatFilter},
+                                    {"escape", EscapeFilter},
+                                    {"e", EscapeFilter},
+                                    {"forceescape", EscapeFilter},
+                                    {"urlencode", UrlEncodeFilter}};
 
 }  // namespace
 

@@ -49,7 +49,8 @@ std::vector<size_t> FindAll(std::string_view text, std::string_view word, int64_
   std::vector<size_t> found;
   size_t begin = 0, end = text.size();
   while (static_cast<int64_t>(found.size()) < limit) {
-    const size_t at = from_right ? FindTextLast(text, word, 0, end) : FindText(text, word, begin, end);
+    const size_t at =
+        from_right ? FindTextLast(text, word, 0, end) : FindText(text, word, begin, end);
     if (at == kNone) break;
     found.push_back(at);
     (from_right ? end : begin) = from_right ? at : at + word.size();
@@ -106,27 +107,29 @@ bool IsLineEnd(char32_t c) {
 const Str* MapCase(Runtime& runtime, const Str* text, Case mode) {
   bool previous_cased = false, first = true;
   const std::string_view all = text->view();
-  return MapCodePoints(runtime, text, [&](char32_t code, size_t begin, size_t next, std::string& out) {
-    const bool lower = mode == Case::kLower || (mode == Case::kTitle && previous_cased) ||
-                       (mode == Case::kCapitalize && !first);
-    if (mode == Case::kUpper) {
-      AppendUpper(code, out);
-    } else if (!lower) {
-      AppendTitle(code, out);
-    } else if (code == kSigma && IsFinalSigma(all, begin, next)) {
-      AppendUtf8(kFinalSigma, out);
-    } else {
-      AppendLower(code, out);
-    }
-    previous_cased = IsCased(code);
-    first = false;
-  });
+  return MapCodePoints(
+      runtime, text, [&](char32_t code, size_t begin, size_t next, std::string& out) {
+        const bool lower = mode == Case::kLower || (mode == Case::kTitle && previous_cased) ||
+                           (mode == Case::kCapitalize && !first);
+        if (mode == Case::kUpper) {
+          AppendUpper(code, out);
+        } else if (!lower) {
+          AppendTitle(code, out);
+        } else if (code == kSigma && IsFinalSigma(all, begin, next)) {
+          AppendUtf8(kFinalSigma, out);
+        } else {
+          AppendLower(code, out);
+        }
+        previous_cased = IsCased(code);
+        first = false;
+      });
 }
 
 const Str* TitleWords(Runtime& runtime, const Str* text) {
   bool begins = true;
   return MapCodePoints(runtime, text, [&](char32_t code, size_t, size_t, std::string& out) {
-    const bool separator = IsSpace(code) || (code < 0x80 && std::strchr("-({[<", static_cast<int>(code)) && code != 0);
+    const bool separator =
+        IsSpace(code) || (code < 0x80 && std::strchr("-({[<", static_cast<int>(code)) && code != 0);
     begins ? AppendUpper(code, out) : AppendLower(code, out);
     begins = separator;
   });
@@ -242,7 +245,8 @@ Seq* SplitLines(Runtime& runtime, const Str* text, bool keep_ends) {
     out->items.push_back(Value::Of(Slice(runtime.arena, text, begin, keep_ends ? at : end)));
     begin = at;
   }
-  if (begin < all.size()) out->items.push_back(Value::Of(Slice(runtime.arena, text, begin, all.size())));
+  if (begin < all.size())
+    out->items.push_back(Value::Of(Slice(runtime.arena, text, begin, all.size())));
   return out;
 }
 
@@ -255,7 +259,9 @@ const Str* Pad(Runtime& runtime, const Str* text, int64_t width, const Str* fill
   const int64_t missing = width - length;
   runtime.ChargeBytes(static_cast<size_t>(missing) * 4);
   // Python puts the odd blank of a centred text to the left when the width is odd too.
-  const int64_t left = align == '>' ? missing : align == '<' ? 0 : missing / 2 + (missing & width & 1);
+  const int64_t left = align == '>'   ? missing
+                       : align == '<' ? 0
+                                      : missing / 2 + (missing & width & 1);
   StrBuilder out(runtime.arena);
   const auto blanks = [&](int64_t count) {
     for (; count > 0; --count) fill == nullptr ? out.Append(' ', true) : out.AppendStr(fill);

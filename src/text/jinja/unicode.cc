@@ -45,9 +45,7 @@ bool IsDecimal(char32_t c) { return c < 0x80 ? c >= '0' && c <= '9' : In(kDecima
 bool IsDigitChar(char32_t c) { return IsDecimal(c) || In(kDigitRanges, c); }
 bool IsNumeric(char32_t c) { return IsDigitChar(c) || In(kNumericRanges, c); }
 bool IsAlnum(char32_t c) { return IsAlpha(c) || IsNumeric(c); }
-bool IsPrintable(char32_t c) {
-  return c < 0x7F ? c >= 0x20 : !In(kUnprintableRanges, c);
-}
+bool IsPrintable(char32_t c) { return c < 0x7F ? c >= 0x20 : !In(kUnprintableRanges, c); }
 bool IsUpper(char32_t c) { return c < 0x80 ? c >= 'A' && c <= 'Z' : In(kUpperRanges, c); }
 bool IsLower(char32_t c) { return c < 0x80 ? c >= 'a' && c <= 'z' : In(kLowerRanges, c); }
 bool IsCased(char32_t c) { return IsUpper(c) || IsLower(c) || In(kTitleRanges, c); }

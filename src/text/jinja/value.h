@@ -26,7 +26,18 @@ struct Seq;
 struct Undefined;
 
 enum class Kind : uint8_t {
-  kUndefined, kNone, kBool, kInt, kFloat, kString, kSeq, kRange, kDict, kNamespace, kLoop, kCallable
+  kUndefined,
+  kNone,
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kSeq,
+  kRange,
+  kDict,
+  kNamespace,
+  kLoop,
+  kCallable
 };
 
 struct Value {
@@ -47,17 +58,61 @@ struct Value {
   };
 
   static Value None() { return Make(Kind::kNone); }
-  static Value Bool(bool b) { Value v = Make(Kind::kBool); v.boolean = b; return v; }
-  static Value Int(int64_t i) { Value v = Make(Kind::kInt); v.integer = i; return v; }
-  static Value Float(double d) { Value v = Make(Kind::kFloat); v.real = d; return v; }
-  static Value Of(const Str* s) { Value v = Make(Kind::kString); v.str = s; return v; }
-  static Value Of(Seq* s) { Value v = Make(Kind::kSeq); v.seq = s; return v; }
-  static Value Of(Range* r) { Value v = Make(Kind::kRange); v.range = r; return v; }
-  static Value Of(Dict* d) { Value v = Make(Kind::kDict); v.dict = d; return v; }
-  static Value Of(Namespace* n) { Value v = Make(Kind::kNamespace); v.space = n; return v; }
-  static Value Of(LoopState* l) { Value v = Make(Kind::kLoop); v.loop = l; return v; }
-  static Value Of(const Callable* c) { Value v = Make(Kind::kCallable); v.callable = c; return v; }
-  Value Tainted(bool by) const { Value v = *this; v.tainted = v.tainted || by; return v; }
+  static Value Bool(bool b) {
+    Value v = Make(Kind::kBool);
+    v.boolean = b;
+    return v;
+  }
+  static Value Int(int64_t i) {
+    Value v = Make(Kind::kInt);
+    v.integer = i;
+    return v;
+  }
+  static Value Float(double d) {
+    Value v = Make(Kind::kFloat);
+    v.real = d;
+    return v;
+  }
+  static Value Of(const Str* s) {
+    Value v = Make(Kind::kString);
+    v.str = s;
+    return v;
+  }
+  static Value Of(Seq* s) {
+    Value v = Make(Kind::kSeq);
+    v.seq = s;
+    return v;
+  }
+  static Value Of(Range* r) {
+    Value v = Make(Kind::kRange);
+    v.range = r;
+    return v;
+  }
+  static Value Of(Dict* d) {
+    Value v = Make(Kind::kDict);
+    v.dict = d;
+    return v;
+  }
+  static Value Of(Namespace* n) {
+    Value v = Make(Kind::kNamespace);
+    v.space = n;
+    return v;
+  }
+  static Value Of(LoopState* l) {
+    Value v = Make(Kind::kLoop);
+    v.loop = l;
+    return v;
+  }
+  static Value Of(const Callable* c) {
+    Value v = Make(Kind::kCallable);
+    v.callable = c;
+    return v;
+  }
+  Value Tainted(bool by) const {
+    Value v = *this;
+    v.tainted = v.tainted || by;
+    return v;
+  }
 
   bool is_undefined() const { return kind == Kind::kUndefined; }
   bool is_none() const { return kind == Kind::kNone; }
@@ -65,12 +120,14 @@ struct Value {
   bool is_integral() const { return kind == Kind::kInt || kind == Kind::kBool; }  // as in Python
   bool is_number() const { return is_integral() || kind == Kind::kFloat; }
   int64_t as_integer() const { return kind == Kind::kBool ? boolean : integer; }
-  double as_real() const {
-    return kind == Kind::kFloat ? real : static_cast<double>(as_integer());
-  }
+  double as_real() const { return kind == Kind::kFloat ? real : static_cast<double>(as_integer()); }
 
  private:
-  static Value Make(Kind kind) { Value v; v.kind = kind; return v; }
+  static Value Make(Kind kind) {
+    Value v;
+    v.kind = kind;
+    return v;
+  }
 };
 
 // What a missing value was, for the message of the error its use raises.
@@ -82,10 +139,13 @@ struct Undefined {
 };
 
 enum class SeqKind : uint8_t {
-  kList, kTuple,
+  kList,
+  kTuple,
   kGroup,      // a tuple (grouper, list)
   kGenerator,  // may be read once
-  kDictKeys, kDictValues, kDictItems
+  kDictKeys,
+  kDictValues,
+  kDictItems
 };
 
 struct Seq {
@@ -102,8 +162,8 @@ struct Range {
   int64_t size() const;
   // Through unsigned words: the product alone may not fit, the sum does.
   Value at(int64_t index) const {
-    return Value::Int(static_cast<int64_t>(static_cast<uint64_t>(start) +
-                                           static_cast<uint64_t>(index) * static_cast<uint64_t>(step)));
+    return Value::Int(static_cast<int64_t>(
+        static_cast<uint64_t>(start) + static_cast<uint64_t>(index) * static_cast<uint64_t>(step)));
   }
 };
 
@@ -135,7 +195,7 @@ struct Scope;
 
 struct Callable {
   std::string_view name;
-  NativeFn native = nullptr;     // else a macro:
+  NativeFn native = nullptr;  // else a macro:
   Value self;
   const Stmt* macro = nullptr;
   Scope* closure = nullptr;

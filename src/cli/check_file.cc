@@ -1,0 +1,73 @@
+#include "cli/check_file.h"
+
+#include <ctime>
+#include <fstream>
+#include <iterator>
+
+#include "base/limits.h"
+#include "formats/file_kind.h"
+#include "formats/safetensors.h"
+#include "model/loaded_model.h"
+#include "text/chat_template.h"
+#include "text/load_tokenizer.h"
+#include "text/tokenizer_gguf.h"
+
+namespace vivace::cli {
+namespace {
+
+tl::unexpected<Error> Named(const std::string& path, Error error) {
+  error.message = fmt::format("{}: {} [{}]", path, error.message, error.reason);
+  return tl::unexpected<Error>(std::move(error));
+}
+
+Status CheckGguf(const std::string& path) {
+  VIVACE_ASSIGN(const model::ModelFile file, model::OpenModel(path));
+  VIVACE_ASSIGN(TokenizerData data, TokenizerFromGguf(file.gguf()));
+  VIVACE_ASSIGN(const auto tokenizer, Tokenizer::Create(std::move(data)));
+  return {};
+}
+
+Status CheckSafetensors(const std::string& path) {
+  VIVACE_ASSIGN(const auto file, formats::SafetensorsFile::Open(path));
+  return {};
+}
+
+Status CheckTokenizer(const std::string& path) {
+  VIVACE_ASSIGN(const auto tokenizer, LoadTokenizer(path));
+  return {};
+}
+
+// A template is parsed, then rendered over a short conversation: budgets and forbidden things show
+// only then. A template's own refusal (raise_exception) is its right.
+Status CheckTemplate(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string source(limits::kTemplateSourceBytes + 1, '\0');
+  file.read(source.data(), static_cast<std::streamsize>(source.size()));
+  source.resize(static_cast<size_t>(file.gcount()));
+  auto parsed = ChatTemplate::Parse(std::move(source));
+  if (!parsed) return Named(path, std::move(parsed.error()));
+  ChatRenderInput input;
+  input.messages = {{{"role", "user"}, {"content", "Hello"}}};
+  const std::time_t now = std::time(nullptr);
+  localtime_r(&now, &input.now);
+  auto rendered = parsed->Render(input);
+  if (!rendered && rendered.error().reason != "template_error") return Named(path, std::move(rendered.error()));
+  return {};
+}
+
+}  // namespace
+
+Status CheckFile(const std::string& path) {
+  VIVACE_ASSIGN(const formats::FileKind kind, formats::DetectFileKind(path));
+  switch (kind) {
+    case formats::FileKind::kGguf: return CheckGguf(path);
+    case formats::FileKind::kSafetensors: return CheckSafetensors(path);
+    case formats::FileKind::kTokenizerJson: return CheckTokenizer(path);
+    case formats::FileKind::kChatTemplate: return CheckTemplate(path);
+    case formats::FileKind::kUnknown: break;
+  }
+  return Fail(ErrorCode::kUnsupported, "unknown_file", path,
+              "{}: neither a GGUF, safetensors or tokenizer.json file nor a .jinja template", path);
+}
+
+}  // namespace vivace::cli
