@@ -105,9 +105,15 @@ Status RunServer(ServeOptions options) {
                                                              .chat_template = chat_template,
                                                              .eos_ids = loaded.eos_ids}));
   PrintReady(options, engine, server->port());
+  log::Info("ready", {{"host", options.host},
+                      {"port", server->port()},
+                      {"model", options.engine.model},
+                      {"max_model_len", engine.limits().max_model_len},
+                      {"kv_blocks", engine.limits().num_blocks}});
   signals.Attach(server.get());
   server->Run();
   signals.Attach(nullptr);
+  log::Info("stopped");
   return {};
 }
 

@@ -142,7 +142,7 @@ def smol(make_server):
 @pytest.fixture(scope="session")
 def mini(make_server):
     """A model of 95 KiB, one layer: thousands of tokens a second, also under sanitizers."""
-    return make_server(need(MINI_MODEL), "--served-model-name", "m", "--kv-cache-memory-bytes", "16MiB")
+    return make_server(need(MINI_MODEL), "--served-model-name", "m", "--kv-cache-memory-bytes", "4MiB")
 
 
 def text_of(response):

@@ -24,11 +24,11 @@ def test_models(client):
 
 
 def test_chat_answers(client):
-    answer = client.chat.completions.create(model="m", temperature=0, max_tokens=16,
-                                            messages=user("What is the capital of France?"))
-    assert "Paris" in answer.choices[0].message.content
+    answer = client.chat.completions.create(model="m", temperature=0, max_tokens=32,
+                                            messages=user("Write a Python function that reverses a string."))
+    assert "def " in answer.choices[0].message.content
     assert answer.choices[0].message.role == "assistant"
-    assert answer.choices[0].finish_reason == "stop"
+    assert answer.choices[0].finish_reason in ("stop", "length")
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
     assert answer.object == "chat.completion"
 

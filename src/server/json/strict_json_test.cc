@@ -35,7 +35,8 @@ TEST(StrictJson, NamesByteAndReason) {
   EXPECT_THAT(MessageOf("{\"a\":NaN}"), HasSubstr("at byte 5"));
   EXPECT_THAT(MessageOf("{\"a\":1e400}"), HasSubstr("too large"));
   // Far into the text: past the first piece of the search.
-  EXPECT_THAT(MessageOf(std::string(1, '[') + std::string(9000, ' ') + "}"), HasSubstr("at byte 9001"));
+  EXPECT_THAT(MessageOf(std::string(1, '[') + std::string(9000, ' ') + "}"),
+              HasSubstr("at byte 9001"));
 }
 
 TEST(StrictJson, RefusesWhatOtherParsersBend) {

@@ -99,7 +99,7 @@ TEST_F(RoutesTest, BrokenBodies) {
       "\"x\"",
       "{\"prompt\":\"x\",\"model\":\"m\"}garbage",
       "{\"model\":\"m\",\"prompt\":\"x\",\"y\":" + deep + deep_end + "}",
-      "{\"tools\":" + std::string(3000, '[') + std::string(3000, ']') + "}",
+      fmt::format("{{\"tools\":{}{}}}", std::string(3000, '['), std::string(3000, ']')),
       "{\"prompt\":NaN}",
       "{\"prompt\":\"x\",\"max_tokens\":1,\"max_tokens\":2}",
       "{\"prompt\":\"x\",\"temperature\":1e400}",
@@ -276,7 +276,8 @@ TEST_F(SmallQueueTest, ChoicesTakePlaces) {
 }
 
 TEST_F(SmallQueueTest, BytesInPreparationAreBounded) {
-  const std::string body = R"({"prompt":")" + std::string(150, 'x') + R"(","max_tokens":1})";
+  const std::string body =
+      fmt::format(R"({{"prompt":"{}","max_tokens":1}})", std::string(150, 'x'));
   const auto first = Send("POST", "/v1/completions", body);  // alone: let in whatever its size
   const auto second = Send("POST", "/v1/completions", body);
   EXPECT_EQ(second->status(), 503);

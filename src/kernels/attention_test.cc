@@ -1,0 +1,365 @@
+// norm_qkv and attention of every tier this machine has: against the reference, and bit for bit
+// against themselves under any batch, chunking, block table and thread count.
+#include "kernels/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace vivace::kernels {
+namespace {
+
+struct Free {
+  void operator()(std::byte* p) const { std::free(p); }
+};
+using Bytes = std::unique_ptr<std::byte, Free>;
+
+// 0xff everywhere: NaN as bf16 and as fp32, so that a value nobody wrote shows in any result.
+Bytes Garbage(size_t bytes) {
+  bytes = (bytes + 63) / 64 * 64;
+  Bytes data(static_cast<std::byte*>(std::aligned_alloc(64, bytes)));
+  std::memset(data.get(), 0xff, bytes);
+  return data;
+}
+
+std::vector<float> Random(uint32_t seed, size_t count, float scale) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(count);
+  for (float& v : values) v = normal(engine);
+  return values;
+}
+
+struct Shape {
+  int32_t heads = 6, kv_heads = 2, head_dim = 64;
+  int32_t block_size = 16;
+  int32_t window = 0;
+  int32_t rope_dims = 64;
+  bool interleaved = false;
+  bool head_norms = false;
+  int32_t hidden = 64;
+
+  int32_t q_size() const { return heads * head_dim; }
+  int32_t kv_size() const { return kv_heads * head_dim; }
+};
+
+// A step: how many rows each sequence adds, in the order they stand in the step.
+struct Part {
+  int32_t sequence;
+  int32_t rows;
+};
+using Steps = std::vector<std::vector<Part>>;
+
+// One attention layer of random weights over sequences of random rows.
+class Layer {
+ public:
+  Layer(Isa isa, const Shape& shape, KvDType dtype, int threads)
+      : shape_(shape), ops_(GetBlockOps(isa)), pool_(threads) {
+    geometry_ = {dtype, shape.block_size, shape.kv_heads, shape.head_dim};
+    const int32_t rows[] = {shape.q_size(), shape.kv_size(), shape.kv_size()};
+    for (int i = 0; i < 3; ++i) {
+      const auto values = Random(100 + static_cast<uint32_t>(i), static_cast<size_t>(rows[i]) * shape.hidden,
+                                 1 / std::sqrt(static_cast<float>(shape.hidden)));
+      qkv_.parts[i] = Pack({DType::kF32, rows[i], shape.hidden, reinterpret_cast<const std::byte*>(values.data())});
+    }
+    qkv_.num_parts = 3;
+    bias_ = Random(7, static_cast<size_t>(rows[0] + rows[1] + rows[2]), 0.1f);
+    qkv_.bias = bias_.data();
+    norm_ = Random(8, shape.hidden, 1);
+    q_norm_ = Random(9, shape.head_dim, 1);
+    k_norm_ = Random(10, shape.head_dim, 1);
+  }
+
+  size_t block_bytes() const { return ops_.kv_block_bytes(geometry_); }
+
+  // Runs the steps; returns each sequence's attention output, [rows, heads * head_dim].
+  // `block_seed` decides which blocks the sequences get.
+  std::vector<std::vector<float>> Run(const Steps& steps, uint32_t block_seed) {
+    CountRows(steps);
+    GiveBlocks(block_seed);
+    outputs_.assign(lengths_.size(), {});
+    queries_.assign(lengths_.size(), {});
+    std::vector<int32_t> done(lengths_.size(), 0);
+    for (const auto& step : steps) RunStep(step, &done);
+    return outputs_;
+  }
+  const std::vector<std::vector<float>>& queries() const { return queries_; }
+
+ private:
+  PackedMatrix Pack(const WeightView& view) {
+    packed_.push_back(Garbage(ops_.packed_bytes(view.dtype, view.rows, view.cols)));
+    ops_.pack(view, 0, (view.rows + kTileRows - 1) / kTileRows, packed_.back().get());
+    return {view.dtype, view.rows, view.cols, packed_.back().get()};
+  }
+
+  void CountRows(const Steps& steps) {
+    lengths_.clear();
+    max_rows_ = 0;
+    for (const auto& step : steps) {
+      int32_t rows = 0;
+      for (const Part& part : step) {
+        lengths_.resize(std::max(lengths_.size(), static_cast<size_t>(part.sequence) + 1));
+        lengths_[static_cast<size_t>(part.sequence)] += part.rows;
+        rows += part.rows;
+      }
+      max_rows_ = std::max(max_rows_, rows);
+    }
+  }
+
+  void GiveBlocks(uint32_t seed) {
+    int32_t count = 3;  // some that nobody uses
+    for (const int32_t length : lengths_) count += (length + shape_.block_size - 1) / shape_.block_size;
+    std::vector<BlockId> ids;
+    for (int32_t i = 0; i < count; ++i) ids.emplace_back(i);
+    std::shuffle(ids.begin(), ids.end(), std::mt19937(seed));
+    tables_.clear();
+    for (const int32_t length : lengths_) {
+      const int32_t blocks = (length + shape_.block_size - 1) / shape_.block_size;
+      tables_.emplace_back(ids.end() - blocks, ids.end());
+      ids.resize(ids.size() - static_cast<size_t>(blocks));
+    }
+    cache_ = Garbage(static_cast<size_t>(count) * block_bytes());
+    kv_ = {geometry_, cache_.get(), count};
+  }
+
+  void RunStep(const std::vector<Part>& step, std::vector<int32_t>* done) {
+    std::vector<SequenceRows> sequences;
+    std::vector<float> x, cos, sin;
+    int32_t rows = 0;
+    for (const Part& part : step) {
+      const auto s = static_cast<size_t>(part.sequence);
+      sequences.push_back({rows, part.rows, (*done)[s], tables_[s].data()});
+      for (int32_t i = 0; i < part.rows; ++i) AddRow(part.sequence, (*done)[s] + i, &x, &cos, &sin);
+      rows += part.rows;
+      (*done)[s] += part.rows;
+    }
+    const StepRows step_rows{rows, sequences};
+    std::vector<float> q(static_cast<size_t>(rows) * static_cast<size_t>(shape_.q_size()), NAN), out(q);
+    const WorkspaceShape shape{.max_rows = max_rows_,
+                               .hidden = shape_.hidden,
+                               .max_cols = shape_.hidden,
+                               .qkv_rows = shape_.q_size() + 2 * shape_.kv_size(),
+                               .ffn = 16,
+                               .heads = shape_.heads,
+                               .head_dim = shape_.head_dim,
+                               .max_context = 4096,
+                               .max_sequences = static_cast<int32_t>(sequences.size()),
+                               .threads = pool_.size()};
+    const size_t bytes = ops_.workspace_bytes(shape);
+    const Bytes scratch = Garbage(bytes);
+    ops_.norm_qkv({.x = x.data(),
+                   .norm_weight = norm_.data(),
+                   .norm_eps = 1e-5f,
+                   .qkv = &qkv_,
+                   .q_norm = shape_.head_norms ? q_norm_.data() : nullptr,
+                   .k_norm = shape_.head_norms ? k_norm_.data() : nullptr,
+                   .hidden = shape_.hidden,
+                   .heads = shape_.heads,
+                   .rope = {cos.data(), sin.data(), shape_.rope_dims, shape_.interleaved},
+                   .step = step_rows,
+                   .kv = kv_,
+                   .q = q.data()},
+                  {scratch.get(), bytes}, pool_);
+    std::memset(scratch.get(), 0xff, bytes);
+    ops_.attention({.q = q.data(),
+                    .heads = shape_.heads,
+                    .scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim)),
+                    .window = shape_.window,
+                    .step = step_rows,
+                    .kv = kv_,
+                    .out = out.data()},
+                   {scratch.get(), bytes}, pool_);
+    for (size_t i = 0; i < step.size(); ++i) {
+      const auto begin = sequences[i].first_row * shape_.q_size();
+      const auto end = begin + step[i].rows * shape_.q_size();
+      auto& to = outputs_[static_cast<size_t>(step[i].sequence)];
+      to.insert(to.end(), out.begin() + begin, out.begin() + end);
+      auto& queries = queries_[static_cast<size_t>(step[i].sequence)];
+      queries.insert(queries.end(), q.begin() + begin, q.begin() + end);
+    }
+  }
+
+  void AddRow(int32_t sequence, int32_t position, std::vector<float>* x, std::vector<float>* cos,
+              std::vector<float>* sin) {
+    const auto row = Random(static_cast<uint32_t>(sequence * 100000 + position), shape_.hidden, 1);
+    x->insert(x->end(), row.begin(), row.end());
+    for (int32_t i = 0; i < shape_.rope_dims / 2; ++i) {
+      const double angle = position * std::pow(10000.0, -2.0 * i / shape_.rope_dims);
+      cos->push_back(static_cast<float>(std::cos(angle)));
+      sin->push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+
+  const Shape shape_;
+  const BlockOps& ops_;
+  ThreadPool pool_;
+  KvGeometry geometry_;
+  MatrixGroup qkv_;
+  std::vector<Bytes> packed_;
+  std::vector<float> bias_, norm_, q_norm_, k_norm_;
+  std::vector<int32_t> lengths_;
+  int32_t max_rows_ = 0;
+  std::vector<std::vector<BlockId>> tables_;
+  Bytes cache_;
+  KvCacheView kv_;
+  std::vector<std::vector<float>> outputs_, queries_;
+};
+
+Steps Whole(int32_t length) { return {{{0, length}}}; }
+
+Steps Chunked(int32_t length, int32_t chunk) {
+  Steps steps;
+  for (int32_t at = 0; at < length; at += chunk) steps.push_back({{0, std::min(chunk, length - at)}});
+  return steps;
+}
+
+std::string Bits(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+float Largest(const std::vector<float>& values) {
+  float best = 0;
+  for (const float v : values) best = std::max(best, std::abs(v));
+  return best;
+}
+
+float Distance(const std::vector<float>& a, const std::vector<float>& b) {
+  float worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const float d = std::abs(a[i] - b[i]);
+    worst = d <= worst ? worst : d;  // a NaN stays
+  }
+  return worst;
+}
+
+std::vector<Isa> FastTiers() {
+  std::vector<Isa> tiers;
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
+    if (Supported(isa)) tiers.push_back(isa);
+  }
+  return tiers;
+}
+
+std::vector<Isa> AllTiers() {
+  std::vector<Isa> tiers = FastTiers();
+  tiers.push_back(Isa::kReference);
+  return tiers;
+}
+
+std::string TierName(const ::testing::TestParamInfo<Isa>& info) { return std::string(Name(info.param)); }
+
+class FastAttention : public ::testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Tiers, FastAttention, ::testing::ValuesIn(FastTiers()), TierName);
+class AnyAttention : public ::testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Tiers, AnyAttention, ::testing::ValuesIn(AllTiers()), TierName);
+
+void ExpectCloseToReference(Isa isa, const Shape& shape, const Steps& steps) {
+  SCOPED_TRACE(::testing::Message() << Name(isa) << " heads " << shape.heads << "/" << shape.kv_heads << " dim "
+                                    << shape.head_dim << " window " << shape.window);
+  Layer reference(Isa::kReference, shape, KvDType::kF32, 1);
+  const auto want = reference.Run(steps, 1);
+  for (const KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+    Layer tier(isa, shape, dtype, 2);
+    const auto got = tier.Run(steps, 2);
+    // fp32: rounding of sums of some hundred terms. bf16 keeps 8 bits of K and V: a value is off by
+    // 2^-9 of itself, and a score of size s by s * 2^-9, which moves the weights by as much again.
+    // Scores here stay under 8 with room to spare.
+    const float relative = dtype == KvDType::kF32 ? 3e-5f : (1 + 2 * 8) * 0x1p-9f;
+    for (size_t s = 0; s < want.size(); ++s) {
+      ASSERT_EQ(got[s].size(), want[s].size());
+      EXPECT_LE(Distance(tier.queries()[s], reference.queries()[s]), 3e-5f * Largest(reference.queries()[s]));
+      EXPECT_LE(Distance(got[s], want[s]), relative * Largest(want[s])) << "kv dtype " << static_cast<int>(dtype);
+    }
+  }
+}
+
+TEST_P(FastAttention, AgreesWithTheReferenceForAnyHead) {
+  for (const int32_t dim : {2, 6, 32, 64, 80, 96, 128, 256, 320}) {
+    Shape shape{.head_dim = dim, .rope_dims = dim};
+    ExpectCloseToReference(GetParam(), shape, {{{0, 70}, {1, 5}}, {{1, 3}, {0, 1}}});
+  }
+}
+
+TEST_P(FastAttention, AgreesWithTheReferenceForAnyGroup) {
+  const int32_t heads[][2] = {{1, 1}, {3, 3}, {9, 3}, {8, 1}, {14, 2}, {71, 1}};
+  for (const auto& [q, kv] : heads) {
+    ExpectCloseToReference(GetParam(), {.heads = q, .kv_heads = kv, .head_dim = 32, .rope_dims = 32},
+                           {{{0, 40}, {1, 1}, {2, 19}}, {{0, 1}, {1, 1}, {2, 1}}});
+  }
+}
+
+TEST_P(FastAttention, AgreesWithTheReferenceForRopeNormsAndBlocks) {
+  for (const bool interleaved : {false, true}) {
+    for (const int32_t rope_dims : {0, 2, 20, 32, 64}) {
+      ExpectCloseToReference(
+          GetParam(), {.block_size = 32, .rope_dims = rope_dims, .interleaved = interleaved, .head_norms = true},
+          {{{0, 50}}, {{0, 1}}});
+    }
+  }
+}
+
+TEST_P(FastAttention, AgreesWithTheReferenceInALongContextAndAWindow) {
+  for (const int32_t window : {0, 1, 16, 100, 513, 5000}) {
+    ExpectCloseToReference(GetParam(), {.heads = 2, .kv_heads = 1, .head_dim = 16, .window = window, .rope_dims = 16},
+                           {{{0, 1200}}, {{0, 1}}, {{0, 30}}});
+  }
+}
+
+// Design rule 1. The sequence crosses two splits; its neighbours are longer and shorter.
+TEST_P(AnyAttention, TheAnswerDoesNotDependOnTheBatch) {
+  constexpr int32_t kLength = 1050;
+  for (const int32_t window : {0, 200}) {
+    const Shape shape{.heads = 6, .kv_heads = 2, .head_dim = 16, .window = window, .rope_dims = 16};
+    const KvDType dtype = GetBlockOps(GetParam()).default_kv_dtype;
+    const auto alone = Bits(Layer(GetParam(), shape, dtype, 1).Run(Whole(kLength), 1)[0]);
+    Steps batched = Chunked(kLength, 100);
+    for (auto& step : batched) {
+      step.insert(step.begin(), {2, 1});
+      step.push_back({1, 150});
+    }
+    for (const int threads : {1, 2, 3}) {
+      SCOPED_TRACE(::testing::Message() << "window " << window << " threads " << threads);
+      Layer layer(GetParam(), shape, dtype, threads);
+      EXPECT_TRUE(Bits(layer.Run(Whole(kLength), 5)[0]) == alone) << "other blocks";
+      EXPECT_TRUE(Bits(layer.Run(Chunked(kLength, 17), 6)[0]) == alone) << "chunks of 17";
+      EXPECT_TRUE(Bits(layer.Run(Chunked(kLength, 1), 7)[0]) == alone) << "token by token";
+      EXPECT_TRUE(Bits(layer.Run(batched, 8)[0]) == alone) << "with others";
+    }
+  }
+}
+
+// Many threads and one sequence: every split is an item of its own and someone else merges.
+TEST_P(AnyAttention, SplitsMergeToTheSameBits) {
+  const Shape shape{.heads = 3, .kv_heads = 1, .head_dim = 64};
+  const KvDType dtype = GetBlockOps(GetParam()).default_kv_dtype;
+  const Steps steps = {{{0, 2100}}, {{0, 1}}, {{0, 1}}};
+  const auto one = Bits(Layer(GetParam(), shape, dtype, 1).Run(steps, 1)[0]);
+  EXPECT_TRUE(Bits(Layer(GetParam(), shape, dtype, 8).Run(steps, 2)[0]) == one);
+}
+
+TEST_P(AnyAttention, RefusesWhatItCannotServe) {
+  const auto bytes = GetBlockOps(GetParam()).kv_block_bytes;
+  const KvDType dtype = GetBlockOps(GetParam()).default_kv_dtype;
+  EXPECT_GT(bytes({dtype, 16, 1, 64}), 0u);
+  EXPECT_EQ(bytes({dtype, 16, 1, 0}), 0u);
+  EXPECT_EQ(bytes({dtype, 16, 1, 63}), 0u);
+  EXPECT_EQ(bytes({dtype, 16, 0, 64}), 0u);
+  EXPECT_EQ(bytes({dtype, 0, 1, 64}), 0u);
+  if (GetParam() == Isa::kReference) {
+    EXPECT_EQ(bytes({KvDType::kBF16, 16, 1, 64}), 0u);
+  } else {
+    EXPECT_EQ(bytes({dtype, 24, 1, 64}), 0u);
+    EXPECT_EQ(bytes({dtype, 16, 1, 514}), 0u);
+    EXPECT_EQ(bytes({KvDType::kBF16, 16, 3, 64}), 16u * 3 * 64 * 2 * 2);
+  }
+}
+
+}  // namespace
+}  // namespace vivace::kernels
