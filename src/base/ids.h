@@ -17,10 +17,10 @@ struct StrongId {
   friend constexpr auto operator<=>(const StrongId&, const StrongId&) = default;
 };
 
-using TokenId = int32_t;                                   // index into the vocabulary
-using BlockId = StrongId<struct BlockIdTag, int32_t>;      // index of a KV block in its pool
-using SeqSlot = StrongId<struct SeqSlotTag, int32_t>;      // index of a running sequence
-using RequestId = StrongId<struct RequestIdTag, uint64_t>; // unique in an engine's life
+using TokenId = int32_t;                                    // index into the vocabulary
+using BlockId = StrongId<struct BlockIdTag, int32_t>;       // index of a KV block in its pool
+using SeqSlot = StrongId<struct SeqSlotTag, int32_t>;       // index of a running sequence
+using RequestId = StrongId<struct RequestIdTag, uint64_t>;  // unique in an engine's life
 
 }  // namespace vivace
 

@@ -27,8 +27,8 @@ inline constexpr size_t kMaxMerges = 1u << 21;
 inline constexpr size_t kMaxAddedTokenBytes = 1'024;
 inline constexpr size_t kMaxTokenizerJsonBytes = 256u << 20;
 inline constexpr size_t kMaxRegexBytes = 4'096;
-inline constexpr size_t kMaxRegexDepth = 64;             // open groups
-inline constexpr size_t kMaxRegexExpansion = 100'000;    // atoms, counted repeats written out
+inline constexpr size_t kMaxRegexDepth = 64;           // open groups
+inline constexpr size_t kMaxRegexExpansion = 100'000;  // atoms, counted repeats written out
 
 // Chat templates.
 inline constexpr int kTemplateDepth = 200;
@@ -37,8 +37,8 @@ inline constexpr int64_t kTemplateSteps = 1'000'000;
 inline constexpr size_t kTemplateOutputBytes = 8u << 20;
 inline constexpr size_t kTemplateLiveBytes = 32u << 20;
 inline constexpr size_t kTemplateSourceBytes = 1u << 20;
-inline constexpr size_t kTemplateNodes = 100'000;        // statements, and expressions
-inline constexpr int kTemplateEvalDepth = 400;           // nested evaluations
+inline constexpr size_t kTemplateNodes = 100'000;  // statements, and expressions
+inline constexpr int kTemplateEvalDepth = 400;     // nested evaluations
 inline constexpr size_t kTemplateKwargs = 64;
 
 // HTTP.
@@ -46,11 +46,11 @@ inline constexpr size_t kMaxHeaderBytes = 16u << 10;
 inline constexpr size_t kMaxHeaderFields = 100;
 inline constexpr size_t kMaxTargetBytes = 8u << 10;
 inline constexpr size_t kMaxMethodBytes = 32;
-inline constexpr size_t kMaxChunkLineBytes = 256;        // size and extension of one chunk
+inline constexpr size_t kMaxChunkLineBytes = 256;            // size and extension of one chunk
 inline constexpr size_t kMaxChunkExtensionBytes = 4u << 10;  // of all chunks of a body
-inline constexpr size_t kMaxPipelinedBytes = 64u << 10;  // read ahead while an answer is due
-inline constexpr size_t kMaxDiscardBytes = 64u << 10;    // read and thrown away after a refusal
-inline constexpr size_t kMaxPrepBytes = 64u << 20;       // bodies waiting to be parsed, together
+inline constexpr size_t kMaxPipelinedBytes = 64u << 10;      // read ahead while an answer is due
+inline constexpr size_t kMaxDiscardBytes = 64u << 10;        // read and thrown away after a refusal
+inline constexpr size_t kMaxPrepBytes = 64u << 20;  // bodies waiting to be parsed, together
 inline constexpr size_t kMaxBodyBytes = 16u << 20;
 inline constexpr int kJsonDepth = 64;
 inline constexpr size_t kMaxPendingStreamBytes = 1u << 20;

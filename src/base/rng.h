@@ -1,5 +1,5 @@
-// Counter-based random numbers: the n-th number of a key is a pure function, so a draw never depends
-// on who else drew before it.
+// Counter-based random numbers: the n-th number of a key is a pure function, so a draw never
+// depends on who else drew before it.
 #pragma once
 
 #include <array>

@@ -15,13 +15,13 @@ struct Suffix {
 
 constexpr double kKi = 1024.0;
 constexpr Suffix kCountSuffixes[] = {
-    {"", 1},     {"k", 1e3},        {"m", 1e6},        {"g", 1e9},        {"t", 1e12},
-    {"K", kKi},  {"M", kKi * kKi},  {"G", 0x1p30},     {"T", 0x1p40},     {"Ki", kKi},
-    {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
+    {"", 1},        {"k", 1e3},      {"m", 1e6},     {"g", 1e9},    {"t", 1e12},
+    {"K", kKi},     {"M", kKi* kKi}, {"G", 0x1p30},  {"T", 0x1p40}, {"Ki", kKi},
+    {"Mi", 0x1p20}, {"Gi", 0x1p30},  {"Ti", 0x1p40},
 };
 constexpr Suffix kByteSuffixes[] = {
-    {"B", 1},       {"kB", 1e3},      {"KB", 1e3},      {"MB", 1e6},     {"GB", 1e9},
-    {"TB", 1e12},   {"KiB", kKi},     {"MiB", 0x1p20},  {"GiB", 0x1p30}, {"TiB", 0x1p40},
+    {"B", 1},     {"kB", 1e3},  {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+    {"TB", 1e12}, {"KiB", kKi}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
 };
 constexpr double kLargest = 0x1p62;
 
@@ -34,8 +34,8 @@ const double* FindFactor(std::span<const Suffix> table, std::string_view suffix)
 
 Result<int64_t> Parse(std::string_view text, std::string_view field, bool bytes) {
   double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number,
-                                            std::chars_format::fixed);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   const std::string_view suffix(end, static_cast<size_t>(text.data() + text.size() - end));
   const double* factor = FindFactor(kCountSuffixes, suffix);
   if (factor == nullptr && bytes) factor = FindFactor(kByteSuffixes, suffix);

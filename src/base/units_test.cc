@@ -20,7 +20,8 @@ TEST(Units, Bytes) {
 }
 
 TEST(Units, RefusesWithTheFlagsName) {
-  for (const char* bad : {"", "x", "-1", "1.5", "4 GiB", "1e400", "nan", "9999999T", "0x10", "4GiB"}) {
+  for (const char* bad :
+       {"", "x", "-1", "1.5", "4 GiB", "1e400", "nan", "9999999T", "0x10", "4GiB"}) {
     const auto result = ParseCount(bad, "max-model-len");
     ASSERT_FALSE(result) << bad;
     EXPECT_EQ(result.error().field, "max-model-len");

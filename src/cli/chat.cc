@@ -21,8 +21,9 @@ constexpr const char* kHelp =
 Command ChatCommand(EngineConfig* config, std::string* system) {
   Command command = {.name = "chat",
                      .positional = "MODEL.gguf | URL",
-                     .summary = "Talks to a model file, or to an OpenAI-compatible server, in the "
-                                "terminal.",
+                     .summary =
+                         "Talks to a model file, or to an OpenAI-compatible server, in the "
+                         "terminal.",
                      .details = std::string("In the chat:\n") + kHelp +
                                 "\nExamples:\n"
                                 "  vivace chat model.gguf\n"

@@ -22,7 +22,7 @@ struct Exchange {
   const std::function<void(std::string_view)>* on_text;
   const std::atomic<bool>* cancelled;
   std::string text;
-  std::string error;   // the server's own sentence
+  std::string error;  // the server's own sentence
 };
 
 // The text of a chunk, or its error's message.
@@ -73,7 +73,8 @@ class HttpBackend final : public ChatBackend {
     const std::unique_ptr<CURL, CurlDeleter> curl(curl_easy_init());
     const std::unique_ptr<curl_slist, CurlDeleter> headers(
         curl_slist_append(nullptr, "Content-Type: application/json"));
-    Exchange exchange{.reader = {}, .on_text = &on_text, .cancelled = &cancelled, .text = {}, .error = {}};
+    Exchange exchange{
+        .reader = {}, .on_text = &on_text, .cancelled = &cancelled, .text = {}, .error = {}};
     curl_easy_setopt(curl.get(), CURLOPT_URL, endpoint_.c_str());
     curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));

@@ -46,7 +46,8 @@ class LocalBackend final : public ChatBackend {
     }
     emit(detokenizer.Finish());
     if (finish == FinishReason::kError) {
-      return Fail(ErrorCode::kInternal, "non_finite_logits", "", "the model computed something that is not a number");
+      return Fail(ErrorCode::kInternal, "non_finite_logits", "",
+                  "the model computed something that is not a number");
     }
     return text;
   }
@@ -54,7 +55,9 @@ class LocalBackend final : public ChatBackend {
  private:
   Result<GenerationRequest> MakeRequest(const boost::json::array& messages) const {
     const Tokenizer& tokenizer = *loaded_.tokenizer;
-    const auto text_of = [&](std::optional<TokenId> id) { return id ? std::string(tokenizer.TokenBytes(*id)) : ""; };
+    const auto text_of = [&](std::optional<TokenId> id) {
+      return id ? std::string(tokenizer.TokenBytes(*id)) : "";
+    };
     ChatRenderInput input;
     input.messages = messages;
     input.bos_token = text_of(tokenizer.bos());
@@ -77,14 +80,17 @@ class LocalBackend final : public ChatBackend {
 
 Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config) {
   Progress progress("loading " + config.model);
-  VIVACE_ASSIGN(LoadedEngine loaded,
-                LoadEngine(config, [&progress](uint64_t done, uint64_t total) { progress.Update(done, total); }));
+  VIVACE_ASSIGN(LoadedEngine loaded, LoadEngine(config, [&progress](uint64_t done, uint64_t total) {
+                  progress.Update(done, total);
+                }));
   progress.Clear();
   if (loaded.chat_template_source.empty()) {
     return Fail(ErrorCode::kUnsupported, "no_chat_template", "",
-                "{}: the model brings no chat template; serve it and use /v1/completions", config.model);
+                "{}: the model brings no chat template; serve it and use /v1/completions",
+                config.model);
   }
-  VIVACE_ASSIGN(ChatTemplate chat_template, ChatTemplate::Parse(std::move(loaded.chat_template_source)));
+  VIVACE_ASSIGN(ChatTemplate chat_template,
+                ChatTemplate::Parse(std::move(loaded.chat_template_source)));
   return std::make_unique<LocalBackend>(std::move(loaded), std::move(chat_template));
 }
 

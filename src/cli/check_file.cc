@@ -51,7 +51,8 @@ Status CheckTemplate(const std::string& path) {
   const std::time_t now = std::time(nullptr);
   localtime_r(&now, &input.now);
   auto rendered = parsed->Render(input);
-  if (!rendered && rendered.error().reason != "template_error") return Named(path, std::move(rendered.error()));
+  if (!rendered && rendered.error().reason != "template_error")
+    return Named(path, std::move(rendered.error()));
   return {};
 }
 
@@ -60,11 +61,16 @@ Status CheckTemplate(const std::string& path) {
 Status CheckFile(const std::string& path) {
   VIVACE_ASSIGN(const formats::FileKind kind, formats::DetectFileKind(path));
   switch (kind) {
-    case formats::FileKind::kGguf: return CheckGguf(path);
-    case formats::FileKind::kSafetensors: return CheckSafetensors(path);
-    case formats::FileKind::kTokenizerJson: return CheckTokenizer(path);
-    case formats::FileKind::kChatTemplate: return CheckTemplate(path);
-    case formats::FileKind::kUnknown: break;
+    case formats::FileKind::kGguf:
+      return CheckGguf(path);
+    case formats::FileKind::kSafetensors:
+      return CheckSafetensors(path);
+    case formats::FileKind::kTokenizerJson:
+      return CheckTokenizer(path);
+    case formats::FileKind::kChatTemplate:
+      return CheckTemplate(path);
+    case formats::FileKind::kUnknown:
+      break;
   }
   return Fail(ErrorCode::kUnsupported, "unknown_file", path,
               "{}: neither a GGUF, safetensors or tokenizer.json file nor a .jinja template", path);

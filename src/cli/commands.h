@@ -1,5 +1,5 @@
-// The verbs of the binary. Each takes the arguments after its name and returns the exit code: 0 done,
-// 1 refused with one line on stderr, 2 a wrong command line.
+// The verbs of the binary. Each takes the arguments after its name and returns the exit code: 0
+// done, 1 refused with one line on stderr, 2 a wrong command line.
 #pragma once
 
 #include <span>

@@ -1,5 +1,6 @@
 // Command-line flags as a table: one row per flag parses, documents and stores. CLI11 splits the
-// words; everything a person sees (help, errors, the nearest name for a typo) is made from the table.
+// words; everything a person sees (help, errors, the nearest name for a typo) is made from the
+// table.
 #pragma once
 
 #include <functional>
@@ -13,19 +14,19 @@
 namespace vivace::cli {
 
 struct Flag {
-  std::string name;           // "max-model-len"; dashes or underscores on the command line
-  std::string value;          // what it takes, for help: "N", "BYTES"; empty: a switch --x / --no-x
-  std::string default_text;   // for help
+  std::string name;          // "max-model-len"; dashes or underscores on the command line
+  std::string value;         // what it takes, for help: "N", "BYTES"; empty: a switch --x / --no-x
+  std::string default_text;  // for help
   std::string help;
   std::function<Status(const std::string&)> store;  // a switch gets "true" or "false"
   std::vector<std::string> aliases = {};
 };
 
 struct Command {
-  std::string name;           // "serve"
-  std::string positional;     // "MODEL.gguf"; empty: none
-  std::string summary;        // one line
-  std::string details;        // paragraphs and examples under the flags
+  std::string name;        // "serve"
+  std::string positional;  // "MODEL.gguf"; empty: none
+  std::string summary;     // one line
+  std::string details;     // paragraphs and examples under the flags
   std::vector<Flag> flags;
 };
 

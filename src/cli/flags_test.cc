@@ -27,9 +27,9 @@ Command MakeCommand(Stored* stored) {
 }
 
 TEST(Flags, DashesUnderscoresAndEquals) {
-  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
-           {"m.gguf", "--max-model-len", "32k", "--host=a_b"},
-           {"--max_model_len=32k", "--host", "a_b", "m.gguf"}}) {
+  for (const std::vector<std::string>& args :
+       std::vector<std::vector<std::string>>{{"m.gguf", "--max-model-len", "32k", "--host=a_b"},
+                                             {"--max_model_len=32k", "--host", "a_b", "m.gguf"}}) {
     Stored stored;
     const auto parsed = ParseFlags(MakeCommand(&stored), args);
     ASSERT_TRUE(parsed) << parsed.error().message;
@@ -41,15 +41,18 @@ TEST(Flags, DashesUnderscoresAndEquals) {
 
 TEST(Flags, Switches) {
   Stored stored;
-  ASSERT_TRUE(ParseFlags(MakeCommand(&stored), std::vector<std::string>{"--no-enable-prefix-caching"}));
+  ASSERT_TRUE(
+      ParseFlags(MakeCommand(&stored), std::vector<std::string>{"--no-enable-prefix-caching"}));
   EXPECT_EQ(stored.caching, "false");
-  ASSERT_TRUE(ParseFlags(MakeCommand(&stored), std::vector<std::string>{"--enable_prefix_caching"}));
+  ASSERT_TRUE(
+      ParseFlags(MakeCommand(&stored), std::vector<std::string>{"--enable_prefix_caching"}));
   EXPECT_EQ(stored.caching, "true");
 }
 
 TEST(Flags, UnknownNamesTheNearest) {
   Stored stored;
-  const auto parsed = ParseFlags(MakeCommand(&stored), std::vector<std::string>{"--max-modle-len=3"});
+  const auto parsed =
+      ParseFlags(MakeCommand(&stored), std::vector<std::string>{"--max-modle-len=3"});
   ASSERT_FALSE(parsed);
   EXPECT_EQ(parsed.error().reason, "unknown_flag");
   EXPECT_NE(parsed.error().message.find("did you mean --max-model-len?"), std::string::npos);

@@ -25,9 +25,10 @@ Command MakeCommand(Options* options) {
   return {.name = "inspect",
           .positional = "FILE",
           .summary = "Shows what a model file holds and whether Vivace can serve it.",
-          .details = "--check takes a GGUF, safetensors or tokenizer.json file or a .jinja chat "
-                     "template, does all the checks\nthat loading it would, and exits 0, or 1 with "
-                     "one line on stderr.",
+          .details =
+              "--check takes a GGUF, safetensors or tokenizer.json file or a .jinja chat "
+              "template, does all the checks\nthat loading it would, and exits 0, or 1 with "
+              "one line on stderr.",
           .flags = {{"check", "", "off", "only check, print nothing but the fault",
                      switch_to(&options->check)},
                     {"tensors", "", "on", "list every tensor", switch_to(&options->tensors)},

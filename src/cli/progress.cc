@@ -21,11 +21,13 @@ void Progress::Clear() {
 
 void Progress::Update(uint64_t done, uint64_t total) {
   if (!terminal_ || total == 0) return;
-  const int percent = static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total));
+  const int percent =
+      static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total));
   if (percent == shown_percent_) return;
   shown_percent_ = percent;
   const int filled = std::clamp(percent * kBarWidth / 100, 0, kBarWidth);
-  fmt::print(stderr, "\r{} [{:#<{}}{:-<{}}] {:3}%", what_, "", filled, "", kBarWidth - filled, percent);
+  fmt::print(stderr, "\r{} [{:#<{}}{:-<{}}] {:3}%", what_, "", filled, "", kBarWidth - filled,
+             percent);
 }
 
 }  // namespace vivace::cli

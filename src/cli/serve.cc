@@ -29,7 +29,8 @@ Result<std::string> ReadTemplate(const std::string& path) {
   return text;
 }
 
-// The template that was asked for must work; the model's own may be beyond us, and then only chat is.
+// The template that was asked for must work; the model's own may be beyond us, and then only chat
+// is.
 Result<std::shared_ptr<const ChatTemplate>> MakeTemplate(const ServeOptions& options,
                                                          const LoadedEngine& loaded) {
   std::string source = loaded.chat_template_source;
@@ -50,19 +51,22 @@ std::string ModelName(const std::string& path) {
 }
 
 void PrintReady(const ServeOptions& options, const Engine& engine, uint16_t port) {
-  const std::string host = options.host == "0.0.0.0" || options.host == "::" ? "127.0.0.1"
-                                                                            : options.host;
+  const std::string host =
+      options.host == "0.0.0.0" || options.host == "::" ? "127.0.0.1" : options.host;
   const ExecutorLimits& limits = engine.limits();
-  fmt::print("Vivace {} is ready on http://{}:{}  ({}, context {}, {} sequences, KV cache {} tokens)\n",
-             VIVACE_VERSION, host, port, options.served_model_names.front(), limits.max_model_len,
-             limits.max_sequences, int64_t{limits.num_blocks} * limits.block_size);
-  fmt::print("curl http://{}:{}/v1/chat/completions -H 'Content-Type: application/json' "
-             "-d '{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n",
-             host, port);
+  fmt::print(
+      "Vivace {} is ready on http://{}:{}  ({}, context {}, {} sequences, KV cache {} tokens)\n",
+      VIVACE_VERSION, host, port, options.served_model_names.front(), limits.max_model_len,
+      limits.max_sequences, int64_t{limits.num_blocks} * limits.block_size);
+  fmt::print(
+      "curl http://{}:{}/v1/chat/completions -H 'Content-Type: application/json' "
+      "-d '{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n",
+      host, port);
   std::fflush(stdout);
 }
 
-// Turns signals into a drain, then an end. A signal may come while there is no server yet, or no more.
+// Turns signals into a drain, then an end. A signal may come while there is no server yet, or no
+// more.
 class ServerSignals {
  public:
   void Attach(server::Server* server) {
@@ -125,8 +129,9 @@ int Serve(std::span<const std::string> args) {
   if (!parsed) return Refuse(parsed.error());
   if (parsed->help) return 0;
   if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give one model file: vivace serve MODEL.gguf "
-                       "(`vivace serve --help`)\n");
+    fmt::print(stderr,
+               "vivace: give one model file: vivace serve MODEL.gguf "
+               "(`vivace serve --help`)\n");
     return kExitUsage;
   }
   options.engine.model = parsed->positionals[0];

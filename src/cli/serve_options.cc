@@ -74,8 +74,8 @@ std::vector<Flag> EngineFlags(EngineConfig* config) {
   return {
       Count("max-model-len", "the model's", "most tokens of one sequence, prompt and output",
             &config->max_model_len),
-      Count("max-num-seqs", fmt::to_string(config->max_num_seqs),
-            "sequences computed in one step", &config->max_num_seqs),
+      Count("max-num-seqs", fmt::to_string(config->max_num_seqs), "sequences computed in one step",
+            &config->max_num_seqs),
       Count("max-num-batched-tokens", fmt::to_string(config->max_num_batched_tokens),
             "tokens computed in one step; long prompts are cut into chunks",
             &config->max_num_batched_tokens),
@@ -111,7 +111,8 @@ Command ServeCommand(ServeOptions* options) {
            &options->host),
       Count("port", fmt::to_string(options->port), "port to listen on; 0 for any free one",
             &options->port),
-      {"served-model-name", "NAME", "the file's name", "name in the API; may be given several times",
+      {"served-model-name", "NAME", "the file's name",
+       "name in the API; may be given several times",
        [options](const std::string& text) -> Status {
          if (text.empty()) return BadValue("served-model-name", text, "a name");
          options->served_model_names.push_back(text);
@@ -121,17 +122,15 @@ Command ServeCommand(ServeOptions* options) {
   for (Flag& flag : EngineFlags(&options->engine)) command.flags.push_back(std::move(flag));
   command.flags.push_back(Text("chat-template", "FILE", "the model's",
                                "a Jinja chat template to use instead", &options->chat_template));
-  command.flags.push_back(Count("max-queued-requests",
-                                fmt::to_string(options->engine.max_queued_requests),
-                                "waiting requests before new ones get 503",
-                                &options->engine.max_queued_requests));
+  command.flags.push_back(
+      Count("max-queued-requests", fmt::to_string(options->engine.max_queued_requests),
+            "waiting requests before new ones get 503", &options->engine.max_queued_requests));
   command.flags.push_back(Count("shutdown-timeout", fmt::to_string(options->shutdown_timeout_s),
                                 "seconds running answers may take after SIGTERM",
                                 &options->shutdown_timeout_s));
-  command.flags.push_back({"log-format", "FORMAT", "text", "text or json",
-                           [options](const std::string& text) {
-                             return StoreLogFormat(text, &options->log_format);
-                           }});
+  command.flags.push_back(
+      {"log-format", "FORMAT", "text", "text or json",
+       [options](const std::string& text) { return StoreLogFormat(text, &options->log_format); }});
   return command;
 }
 

@@ -16,7 +16,7 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8000;
   std::vector<std::string> served_model_names;
-  std::string chat_template;     // path; empty: the model's own
+  std::string chat_template;  // path; empty: the model's own
   int shutdown_timeout_s = 30;
   log::Format log_format = log::Format::kText;
 };

@@ -29,7 +29,8 @@ void Watch(int wake_fd, const std::function<void(int, int)>& on_signal) {
     if (poll(fds, 2, -1) < 0) continue;
     if (fds[0].revents != 0) break;
     signalfd_siginfo info;
-    if (read(signal_fd, &info, sizeof(info)) == sizeof(info)) on_signal(static_cast<int>(info.ssi_signo), ++count);
+    if (read(signal_fd, &info, sizeof(info)) == sizeof(info))
+      on_signal(static_cast<int>(info.ssi_signo), ++count);
   }
   close(signal_fd);
 }

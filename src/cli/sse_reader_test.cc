@@ -8,7 +8,8 @@ namespace vivace::cli {
 namespace {
 
 TEST(SseReader, AnyCutGivesTheSameEvents) {
-  const std::string stream = ": ping\n\ndata: {\"a\":1}\r\n\r\ndata:x\n\nevent: y\ndata: [DONE]\n\nrest";
+  const std::string stream =
+      ": ping\n\ndata: {\"a\":1}\r\n\r\ndata:x\n\nevent: y\ndata: [DONE]\n\nrest";
   for (size_t step = 1; step <= stream.size(); ++step) {
     SseReader reader;
     std::vector<std::string> events;

@@ -27,21 +27,23 @@ Command MakeCommand(Options* options) {
   return {
       .name = "tokenize",
       .positional = "",
-      .summary = "Reads text on stdin, byte for byte, and writes its token ids as one JSON array; "
-                 "with --decode the other way.",
-      .details = "Examples:\n"
-                 "  printf 'Hello world' | vivace tokenize --tokenizer model.gguf\n"
-                 "  echo '[19556, 905]' | vivace tokenize --tokenizer model.gguf --decode\n\n"
-                 "Control tokens such as <|im_start|> are read as such in the text.",
-      .flags = {{"tokenizer", "PATH", "", "a GGUF file, a tokenizer.json, or a folder with one",
-                 [options](const std::string& value) -> Status {
-                   options->tokenizer = value;
-                   return {};
-                 }},
-                {"add-special-tokens", "", "on", "add BOS and EOS if the tokenizer asks for them",
-                 switch_to(&options->add_special_tokens)},
-                {"decode", "", "off", "ids on stdin to text on stdout",
-                 switch_to(&options->decode)}}};
+      .summary =
+          "Reads text on stdin, byte for byte, and writes its token ids as one JSON array; "
+          "with --decode the other way.",
+      .details =
+          "Examples:\n"
+          "  printf 'Hello world' | vivace tokenize --tokenizer model.gguf\n"
+          "  echo '[19556, 905]' | vivace tokenize --tokenizer model.gguf --decode\n\n"
+          "Control tokens such as <|im_start|> are read as such in the text.",
+      .flags = {
+          {"tokenizer", "PATH", "", "a GGUF file, a tokenizer.json, or a folder with one",
+           [options](const std::string& value) -> Status {
+             options->tokenizer = value;
+             return {};
+           }},
+          {"add-special-tokens", "", "on", "add BOS and EOS if the tokenizer asks for them",
+           switch_to(&options->add_special_tokens)},
+          {"decode", "", "off", "ids on stdin to text on stdout", switch_to(&options->decode)}}};
 }
 
 std::string ReadStdin() {
@@ -77,8 +79,9 @@ int Tokenize(std::span<const std::string> args) {
   if (!parsed) return Refuse(parsed.error());
   if (parsed->help) return 0;
   if (options.tokenizer.empty() || !parsed->positionals.empty()) {
-    fmt::print(stderr, "vivace: give --tokenizer PATH and the text on stdin "
-                       "(`vivace tokenize --help`)\n");
+    fmt::print(stderr,
+               "vivace: give --tokenizer PATH and the text on stdin "
+               "(`vivace tokenize --help`)\n");
     return kExitUsage;
   }
   const auto tokenizer = LoadTokenizer(options.tokenizer);
@@ -91,8 +94,9 @@ int Tokenize(std::span<const std::string> args) {
     std::cout.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     return std::cout.flush() ? 0 : kExitRefused;
   }
-  const auto ids = (*tokenizer)->Encode(
-      input, {.add_special_tokens = options.add_special_tokens, .parse_special = true});
+  const auto ids = (*tokenizer)
+                       ->Encode(input, {.add_special_tokens = options.add_special_tokens,
+                                        .parse_special = true});
   fmt::print("[{}]\n", fmt::join(ids, ", "));
   return 0;
 }

@@ -12,7 +12,8 @@ namespace vivace {
 Result<Arena> Arena::Map(size_t bytes, const char* what) {
   Arena arena;
   arena.size_ = Rounded(bytes == 0 ? kAlignment : bytes);
-  void* data = mmap(nullptr, arena.size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* data =
+      mmap(nullptr, arena.size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     return Fail(ErrorCode::kResourceExhausted, "no_memory", "",
                 "cannot get {} of memory for {}; free some, or lower --kv-cache-memory-bytes, "

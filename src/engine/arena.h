@@ -11,7 +11,9 @@ namespace vivace {
 class Arena {
  public:
   static constexpr size_t kAlignment = 64;
-  static constexpr size_t Rounded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+  static constexpr size_t Rounded(size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
 
   // `what` names it in the error: "the KV cache".
   static Result<Arena> Map(size_t bytes, const char* what);

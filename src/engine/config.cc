@@ -43,8 +43,8 @@ Status Validate(const EngineConfig& config) {
   }
   if (config.isa && !Supported(*config.isa)) {
     return Fail(ErrorCode::kUnsupported, "isa_unsupported", "isa",
-                "this machine has no {}; --isa auto takes the best it has ({})",
-                Name(*config.isa), Name(BestIsa()));
+                "this machine has no {}; --isa auto takes the best it has ({})", Name(*config.isa),
+                Name(BestIsa()));
   }
   return {};
 }

@@ -15,16 +15,18 @@ namespace {
 class CpuExecutor final : public Executor {
  public:
   CpuExecutor(const MemoryPlan& plan, const model::ModelSpec& spec, const kernels::BlockOps& ops,
-              std::unique_ptr<ThreadPool> pool, Weights weights, Arena memory, std::vector<TokenId> eos_ids)
+              std::unique_ptr<ThreadPool> pool, Weights weights, Arena memory,
+              std::vector<TokenId> eos_ids)
       : limits_(plan.limits),
         pool_(std::move(pool)),
         forward_(plan, spec, ops, std::move(weights), std::move(memory), pool_.get()),
-        sampler_(plan.limits, plan.logit_rows, kernels::GetVocabOps(ops.isa), pool_.get(), std::move(eos_ids)) {}
+        sampler_(plan.limits, plan.logit_rows, kernels::GetVocabOps(ops.isa), pool_.get(),
+                 std::move(eos_ids)) {}
 
   const ExecutorLimits& limits() const override { return limits_; }
 
-  void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t choice, std::span<const TokenId> tokens,
-                int32_t prompt_len) override {
+  void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t choice,
+                std::span<const TokenId> tokens, int32_t prompt_len) override {
     sampler_.Bind(slot, params, choice, tokens, prompt_len);
   }
   void ReleaseSlot(SeqSlot) override {}
@@ -33,7 +35,8 @@ class CpuExecutor final : public Executor {
     forward_.Run(plan);
     sampler_.Begin(plan);
     // Logits in batches of rows, so that their memory does not grow with the step.
-    for (std::span<const LogitRow> rows = sampler_.NextRows(); !rows.empty(); rows = sampler_.NextRows()) {
+    for (std::span<const LogitRow> rows = sampler_.NextRows(); !rows.empty();
+         rows = sampler_.NextRows()) {
       sampler_.Take(forward_.Logits(sampler_.row_indices()), forward_.logits_stride());
     }
   }
@@ -49,9 +52,9 @@ class CpuExecutor final : public Executor {
 
 }  // namespace
 
-Result<std::unique_ptr<Executor>> CreateCpuExecutor(const EngineConfig& config, const model::ModelFile& file,
-                                                    std::vector<TokenId> eos_ids,
-                                                    const std::function<void(uint64_t, uint64_t)>& progress) {
+Result<std::unique_ptr<Executor>> CreateCpuExecutor(
+    const EngineConfig& config, const model::ModelFile& file, std::vector<TokenId> eos_ids,
+    const std::function<void(uint64_t, uint64_t)>& progress) {
   const kernels::BlockOps& ops = kernels::GetBlockOps(config.isa.value_or(BestIsa()));
   const int threads = config.threads > 0 ? config.threads : UsableCpus();
   VIVACE_ASSIGN(const size_t weight_bytes, WeightArenaBytes(file, ops));
@@ -60,8 +63,8 @@ Result<std::unique_ptr<Executor>> CreateCpuExecutor(const EngineConfig& config, 
   VIVACE_ASSIGN(Arena memory, Arena::Map(Forward::ArenaBytes(plan), "the KV cache and work space"));
   auto pool = std::make_unique<ThreadPool>(threads);
   VIVACE_ASSIGN(Weights weights, LoadWeights(file, ops, *pool, progress));
-  return std::make_unique<CpuExecutor>(plan, file.spec(), ops, std::move(pool), std::move(weights), std::move(memory),
-                                       std::move(eos_ids));
+  return std::make_unique<CpuExecutor>(plan, file.spec(), ops, std::move(pool), std::move(weights),
+                                       std::move(memory), std::move(eos_ids));
 }
 
 }  // namespace vivace

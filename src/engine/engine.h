@@ -1,5 +1,5 @@
-// The engine: one thread that turns requests into tokens. Deciding is sched/ + kv/, computing is the
-// Executor; this ties them, and is what the server, the benchmarks and the C++ API stand on.
+// The engine: one thread that turns requests into tokens. Deciding is sched/ + kv/, computing is
+// the Executor; this ties them, and is what the server, the benchmarks and the C++ API stand on.
 //
 // Threads: Submit, Abort and the getters may be called from any thread and never wait for a step.
 // The engine thread never waits for a lock, an allocation or a consumer.
@@ -19,18 +19,18 @@ namespace vivace {
 
 // Counters and gauges of a moment; a consistent-enough copy, read without stopping the engine.
 struct EngineStats {
-  int64_t step = 0;                 // steps completed: a heartbeat
-  int64_t running = 0;              // sequences in the batch
-  int64_t waiting = 0;              // sequences queued
+  int64_t step = 0;     // steps completed: a heartbeat
+  int64_t running = 0;  // sequences in the batch
+  int64_t waiting = 0;  // sequences queued
   int64_t blocks_total = 0;
-  int64_t blocks_used = 0;          // referenced by a sequence
-  int64_t blocks_cached = 0;        // free, contents still findable
-  int64_t prompt_tokens = 0;        // computed or found in the cache
+  int64_t blocks_used = 0;    // referenced by a sequence
+  int64_t blocks_cached = 0;  // free, contents still findable
+  int64_t prompt_tokens = 0;  // computed or found in the cache
   int64_t generation_tokens = 0;
-  int64_t prefix_queries = 0;       // prompt tokens looked up
-  int64_t prefix_hits = 0;          // of these, found
+  int64_t prefix_queries = 0;  // prompt tokens looked up
+  int64_t prefix_hits = 0;     // of these, found
   int64_t preemptions = 0;
-  int64_t step_started_ns = 0;      // of the step being computed, 0 when idle; steady clock
+  int64_t step_started_ns = 0;  // of the step being computed, 0 when idle; steady clock
 };
 
 class Engine {
@@ -44,17 +44,17 @@ class Engine {
   virtual const ExecutorLimits& limits() const = 0;
   virtual const EngineConfig& config() const = 0;
 
-  // Validates against the model and the cache (a request that can never fit is kInvalidArgument with
-  // both numbers; a full queue is kResourceExhausted), makes the ActiveRequest and queues it.
+  // Validates against the model and the cache (a request that can never fit is kInvalidArgument
+  // with both numbers; a full queue is kResourceExhausted), makes the ActiveRequest and queues it.
   // max_tokens is cut to what the context leaves. `consumer` is stored in it before it is queued.
   virtual Result<RequestPtr> Submit(GenerationRequest request, void* consumer) = 0;
 
-  // Ends choice `choice` (all of them: -1) as soon as the running step ends. Idempotent; a no-op for
-  // what is finished. The stream finishes with kAborted unless it ended by itself.
+  // Ends choice `choice` (all of them: -1) as soon as the running step ends. Idempotent; a no-op
+  // for what is finished. The stream finishes with kAborted unless it ended by itself.
   virtual void Abort(const RequestPtr& request, int32_t choice = -1) = 0;
 
-  // `notify` is called on the engine thread when requests have news and the last batch was taken; it
-  // must not block (write to an eventfd, post to a loop). Set once, before the first Submit.
+  // `notify` is called on the engine thread when requests have news and the last batch was taken;
+  // it must not block (write to an eventfd, post to a loop). Set once, before the first Submit.
   virtual void OnReady(std::function<void()> notify) = 0;
   // Takes the requests that have news, oldest first. One consumer thread.
   virtual void TakeReady(std::vector<RequestPtr>* out) = 0;

@@ -1,7 +1,8 @@
 // The door between deciding and computing. An executor owns weights, KV memory, sampling state and
 // scratch; it computes what a plan says and knows nothing of requests or policy.
 // Thread: every call comes from the engine thread. Depth (launches before the first Await) is 1 on
-// CPU, more on devices. A CPU executor computes in Launch itself: the engine thread would only wait.
+// CPU, more on devices. A CPU executor computes in Launch itself: the engine thread would only
+// wait.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +28,15 @@ class Executor {
 
   virtual const ExecutorLimits& limits() const = 0;
 
-  // Gives `slot` to a sequence: sets its sampling state from `params`, choice index (part of the RNG
-  // key) and history. tokens[0, prompt_len) is the prompt; the rest was generated before a
+  // Gives `slot` to a sequence: sets its sampling state from `params`, choice index (part of the
+  // RNG key) and history. tokens[0, prompt_len) is the prompt; the rest was generated before a
   // preemption. May allocate; called between steps only. Copies what it needs.
   virtual void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t choice,
                         std::span<const TokenId> tokens, int32_t prompt_len) = 0;
   virtual void ReleaseSlot(SeqSlot slot) = 0;
 
-  // Starts computing, or computes; `plan` must stay unchanged until Await returns. Never fails: what can go wrong
-  // with one row (non-finite logits) is that row's SampleError.
+  // Starts computing, or computes; `plan` must stay unchanged until Await returns. Never fails:
+  // what can go wrong with one row (non-finite logits) is that row's SampleError.
   virtual void Launch(const StepPlan& plan) = 0;
   // Waits for the oldest launch and fills `result`.
   virtual void Await(StepResult* result) = 0;

@@ -6,10 +6,12 @@ namespace vivace {
 namespace {
 
 bool SameRope(const model::RopeSpec& a, const model::RopeSpec& b) {
-  return a.dims == b.dims && a.theta == b.theta && a.interleaved == b.interleaved && a.scaling == b.scaling &&
-         a.factor == b.factor && a.original_context == b.original_context && a.low_freq_factor == b.low_freq_factor &&
-         a.high_freq_factor == b.high_freq_factor && a.beta_fast == b.beta_fast && a.beta_slow == b.beta_slow &&
-         a.attention_factor == b.attention_factor && a.freq_divisors == b.freq_divisors;
+  return a.dims == b.dims && a.theta == b.theta && a.interleaved == b.interleaved &&
+         a.scaling == b.scaling && a.factor == b.factor &&
+         a.original_context == b.original_context && a.low_freq_factor == b.low_freq_factor &&
+         a.high_freq_factor == b.high_freq_factor && a.beta_fast == b.beta_fast &&
+         a.beta_slow == b.beta_slow && a.attention_factor == b.attention_factor &&
+         a.freq_divisors == b.freq_divisors;
 }
 
 float* TakeFloats(Arena* arena, int64_t rows, int64_t cols) {
@@ -19,11 +21,12 @@ float* TakeFloats(Arena* arena, int64_t rows, int64_t cols) {
 }  // namespace
 
 size_t Forward::ArenaBytes(const MemoryPlan& plan) {
-  return Arena::Rounded(plan.kv_bytes) + plan.activation_bytes + Arena::Rounded(plan.workspace_bytes);
+  return Arena::Rounded(plan.kv_bytes) + plan.activation_bytes +
+         Arena::Rounded(plan.workspace_bytes);
 }
 
-Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const kernels::BlockOps& ops, Weights weights,
-                 Arena memory, ThreadPool* pool)
+Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const kernels::BlockOps& ops,
+                 Weights weights, Arena memory, ThreadPool* pool)
     : ops_(ops),
       weights_(std::move(weights)),
       memory_(std::move(memory)),
@@ -82,7 +85,9 @@ void Forward::PrepareRows(const StepPlan& plan) {
 
 void Forward::Run(const StepPlan& plan) {
   PrepareRows(plan);
-  ops_.embed({.table = &weights_.embedding, .tokens = plan.tokens, .scale = embedding_scale_, .out = x_}, *pool_);
+  ops_.embed(
+      {.table = &weights_.embedding, .tokens = plan.tokens, .scale = embedding_scale_, .out = x_},
+      *pool_);
   for (size_t i = 0; i < layers_.size(); ++i) RunLayer(layers_[i], weights_.layers[i]);
 }
 
@@ -108,8 +113,8 @@ void Forward::RunLayer(const LayerPlan& layer, const LayerWeights& weights) {
                   .kv = layer.kv,
                   .out = attended_},
                  workspace_, *pool_);
-  ops_.project_residual({.y = attended_, .weight = &weights.o, .num_rows = rows_.num_rows, .x = x_}, workspace_,
-                        *pool_);
+  ops_.project_residual({.y = attended_, .weight = &weights.o, .num_rows = rows_.num_rows, .x = x_},
+                        workspace_, *pool_);
   ops_.norm_gate_up({.x = x_,
                      .norm_weight = weights.mlp_norm,
                      .norm_eps = norm_eps_,
@@ -118,7 +123,8 @@ void Forward::RunLayer(const LayerPlan& layer, const LayerWeights& weights) {
                      .num_rows = rows_.num_rows,
                      .out = ffn_},
                     workspace_, *pool_);
-  ops_.project_residual({.y = ffn_, .weight = &weights.down, .num_rows = rows_.num_rows, .x = x_}, workspace_, *pool_);
+  ops_.project_residual({.y = ffn_, .weight = &weights.down, .num_rows = rows_.num_rows, .x = x_},
+                        workspace_, *pool_);
 }
 
 float* Forward::Logits(std::span<const int32_t> rows) {

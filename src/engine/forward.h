@@ -21,8 +21,8 @@ class Forward {
   // Bytes of `memory`.
   static size_t ArenaBytes(const MemoryPlan& plan);
 
-  Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const kernels::BlockOps& ops, Weights weights,
-          Arena memory, ThreadPool* pool);
+  Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const kernels::BlockOps& ops,
+          Weights weights, Arena memory, ThreadPool* pool);
 
   // Computes the step's hidden rows; they stay until the next Run.
   void Run(const StepPlan& plan);
@@ -38,7 +38,7 @@ class Forward {
     int32_t heads;
     float scale;
     int32_t window;
-    size_t rope;                      // index into ropes_
+    size_t rope;  // index into ropes_
     kernels::Activation activation;
     kernels::KvCacheView kv;
   };
@@ -56,7 +56,7 @@ class Forward {
   const float embedding_scale_;
   const int64_t logits_stride_;
   std::vector<LayerPlan> layers_;
-  std::vector<RopeTable> ropes_;      // one for each distinct kind
+  std::vector<RopeTable> ropes_;  // one for each distinct kind
   std::vector<const model::RopeSpec*> rope_kinds_;
 
   float *x_, *q_, *attended_, *ffn_, *logits_;

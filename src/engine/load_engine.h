@@ -1,5 +1,5 @@
-// From a configuration to a running engine: opens the model file, checks all of it, packs its weights
-// and starts the step loop. What `vivace serve` and `vivace chat` stand on.
+// From a configuration to a running engine: opens the model file, checks all of it, packs its
+// weights and starts the step loop. What `vivace serve` and `vivace chat` stand on.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct LoadedEngine {
   std::string chat_template_source;  // empty: the file has none
 };
 
-// `progress(done, total)` in bytes of weights, from the calling thread. Errors are one line a person
-// can act on. Takes as long as reading and packing the weights.
+// `progress(done, total)` in bytes of weights, from the calling thread. Errors are one line a
+// person can act on. Takes as long as reading and packing the weights.
 Result<LoadedEngine> LoadEngine(const EngineConfig& config,
                                 const std::function<void(uint64_t, uint64_t)>& progress);
 

@@ -12,11 +12,12 @@
 namespace vivace {
 namespace {
 
-constexpr size_t kLogitBytes = 32u << 20;        // logits computed at once stay about this small
+constexpr size_t kLogitBytes = 32u << 20;  // logits computed at once stay about this small
 constexpr int32_t kMinLogitRows = 8;
-constexpr size_t kHeadroomBytes = 256u << 20;    // left for requests, text and the allocator
-constexpr size_t kDefaultKvShare = 4;            // a quarter of the free memory, if no flag says more
-constexpr int32_t kMaxDefaultModelLen = 1 << 20; // longer contexts are asked for with --max-model-len
+constexpr size_t kHeadroomBytes = 256u << 20;  // left for requests, text and the allocator
+constexpr size_t kDefaultKvShare = 4;          // a quarter of the free memory, if no flag says more
+constexpr int32_t kMaxDefaultModelLen =
+    1 << 20;  // longer contexts are asked for with --max-model-len
 
 std::optional<size_t> ReadNumber(const char* path) {
   std::ifstream file(path);
@@ -38,7 +39,8 @@ std::optional<size_t> CgroupLeft() {
   const struct {
     const char *limit, *used;
   } files[] = {{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-               {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
+               {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
   for (const auto& file : files) {
     const auto limit = ReadNumber(file.limit), used = ReadNumber(file.used);
     if (limit && used) return *limit > *used ? *limit - *used : 0;
@@ -46,14 +48,15 @@ std::optional<size_t> CgroupLeft() {
   return std::nullopt;
 }
 
-kernels::WorkspaceShape MakeShape(const EngineConfig& config, const model::ModelSpec& spec, int threads,
-                                  int32_t max_model_len) {
-  kernels::WorkspaceShape shape{.max_rows = config.max_num_batched_tokens,
-                                .hidden = spec.hidden,
-                                .max_cols = spec.hidden,
-                                .max_context = max_model_len,
-                                .max_sequences = std::min(config.max_num_seqs, config.max_num_batched_tokens),
-                                .threads = threads};
+kernels::WorkspaceShape MakeShape(const EngineConfig& config, const model::ModelSpec& spec,
+                                  int threads, int32_t max_model_len) {
+  kernels::WorkspaceShape shape{
+      .max_rows = config.max_num_batched_tokens,
+      .hidden = spec.hidden,
+      .max_cols = spec.hidden,
+      .max_context = max_model_len,
+      .max_sequences = std::min(config.max_num_seqs, config.max_num_batched_tokens),
+      .threads = threads};
   for (const model::LayerSpec& layer : spec.layers) {
     const model::AttentionSpec& a = layer.attention;
     shape.max_cols = std::max({shape.max_cols, a.heads * a.head_dim, layer.mlp.ffn});
@@ -67,10 +70,12 @@ kernels::WorkspaceShape MakeShape(const EngineConfig& config, const model::Model
 
 size_t ActivationBytes(const MemoryPlan& plan) {
   const auto rows = static_cast<size_t>(plan.shape.max_rows);
-  const auto wide = static_cast<size_t>(plan.shape.heads) * static_cast<size_t>(plan.shape.head_dim);
-  const size_t floats[] = {rows * static_cast<size_t>(plan.shape.hidden), rows * wide, rows * wide,
-                           rows * static_cast<size_t>(plan.shape.ffn),
-                           static_cast<size_t>(plan.logit_rows) * static_cast<size_t>(plan.logits_stride)};
+  const auto wide =
+      static_cast<size_t>(plan.shape.heads) * static_cast<size_t>(plan.shape.head_dim);
+  const size_t floats[] = {
+      rows * static_cast<size_t>(plan.shape.hidden), rows * wide, rows * wide,
+      rows * static_cast<size_t>(plan.shape.ffn),
+      static_cast<size_t>(plan.logit_rows) * static_cast<size_t>(plan.logits_stride)};
   size_t bytes = 0;
   for (const size_t count : floats) bytes += Arena::Rounded(count * sizeof(float));
   return bytes;
@@ -79,17 +84,19 @@ size_t ActivationBytes(const MemoryPlan& plan) {
 Result<int32_t> ChooseModelLen(const EngineConfig& config, const model::ModelSpec& spec) {
   if (config.max_model_len > spec.context) {
     return Fail(ErrorCode::kInvalidArgument, "flag_range", "max-model-len",
-                "--max-model-len is {} and the model was made for {} tokens; give at most that", config.max_model_len,
-                spec.context);
+                "--max-model-len is {} and the model was made for {} tokens; give at most that",
+                config.max_model_len, spec.context);
   }
-  return config.max_model_len > 0 ? config.max_model_len : std::min(spec.context, kMaxDefaultModelLen);
+  return config.max_model_len > 0 ? config.max_model_len
+                                  : std::min(spec.context, kMaxDefaultModelLen);
 }
 
 // Blocks the configuration asks for; a block here is one of every layer.
-Result<int64_t> ChooseBlocks(const EngineConfig& config, int32_t max_model_len, size_t block_bytes, size_t fixed_bytes,
-                             size_t available) {
+Result<int64_t> ChooseBlocks(const EngineConfig& config, int32_t max_model_len, size_t block_bytes,
+                             size_t fixed_bytes, size_t available) {
   const int64_t per_sequence = (int64_t{max_model_len} + config.block_size - 1) / config.block_size;
-  const size_t free = available > fixed_bytes + kHeadroomBytes ? available - fixed_bytes - kHeadroomBytes : 0;
+  const size_t free =
+      available > fixed_bytes + kHeadroomBytes ? available - fixed_bytes - kHeadroomBytes : 0;
   int64_t blocks = config.num_kv_blocks;
   if (blocks == 0 && config.kv_cache_memory_bytes > 0) {
     blocks = config.kv_cache_memory_bytes / static_cast<int64_t>(block_bytes);
@@ -98,10 +105,11 @@ Result<int64_t> ChooseBlocks(const EngineConfig& config, int32_t max_model_len, 
   if (blocks > 0) {
     const auto wanted = static_cast<unsigned __int128>(blocks) * block_bytes;
     if (available > 0 && wanted > available - std::min(available, fixed_bytes)) {
-      return Fail(ErrorCode::kResourceExhausted, "no_memory", flag,
-                  "a KV cache of {} blocks takes {} and {} are free beside the weights; lower --{}", blocks,
-                  FormatBytes(static_cast<uint64_t>(std::min<unsigned __int128>(wanted, UINT64_MAX))),
-                  FormatBytes(available - std::min(available, fixed_bytes)), flag);
+      return Fail(
+          ErrorCode::kResourceExhausted, "no_memory", flag,
+          "a KV cache of {} blocks takes {} and {} are free beside the weights; lower --{}", blocks,
+          FormatBytes(static_cast<uint64_t>(std::min<unsigned __int128>(wanted, UINT64_MAX))),
+          FormatBytes(available - std::min(available, fixed_bytes)), flag);
     }
     return std::min<int64_t>(blocks, INT32_MAX);
   }
@@ -111,7 +119,9 @@ Result<int64_t> ChooseBlocks(const EngineConfig& config, int32_t max_model_len, 
                 FormatBytes(static_cast<uint64_t>(config.kv_cache_memory_bytes)), config.block_size,
                 FormatBytes(block_bytes));
   }
-  const auto affordable = static_cast<int64_t>(free / kDefaultKvShare / block_bytes);
+  // Where the system does not say what is free, one longest sequence is what a user surely wants.
+  const int64_t affordable =
+      available > 0 ? static_cast<int64_t>(free / kDefaultKvShare / block_bytes) : per_sequence;
   return std::min({affordable, per_sequence * config.max_num_seqs, int64_t{INT32_MAX}});
 }
 
@@ -123,8 +133,9 @@ size_t AvailableMemory() {
   return system.value_or(cgroup.value_or(0));
 }
 
-Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec& spec, const kernels::BlockOps& ops,
-                              size_t weight_bytes, int threads, size_t available) {
+Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec& spec,
+                              const kernels::BlockOps& ops, size_t weight_bytes, int threads,
+                              size_t available) {
   MemoryPlan plan;
   VIVACE_ASSIGN(int32_t max_model_len, ChooseModelLen(config, spec));
   const model::AttentionSpec& attention = spec.layers.front().attention;
@@ -134,26 +145,31 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
              .head_dim = attention.head_dim};
   plan.kv_block_bytes = ops.kv_block_bytes(plan.kv);
   if (plan.kv_block_bytes == 0) {
-    return Fail(ErrorCode::kUnsupported, "unsupported_head", "", "attention heads of {} dims are not supported by the {} kernels",
+    return Fail(ErrorCode::kUnsupported, "unsupported_head", "",
+                "attention heads of {} dims are not supported by the {} kernels",
                 attention.head_dim, Name(ops.isa));
   }
-  // The workspace may depend on the context, so it is sized for the longest before blocks are chosen.
+  // The workspace may depend on the context, so it is sized for the longest before blocks are
+  // chosen.
   plan.shape = MakeShape(config, spec, threads, max_model_len);
   plan.workspace_bytes = ops.workspace_bytes(plan.shape);
   plan.logits_stride = (int64_t{spec.vocab} + 15) / 16 * 16;
-  const auto fit = static_cast<int32_t>(kLogitBytes / (static_cast<size_t>(plan.logits_stride) * sizeof(float)));
+  const auto fit =
+      static_cast<int32_t>(kLogitBytes / (static_cast<size_t>(plan.logits_stride) * sizeof(float)));
   plan.logit_rows = std::max(std::min(plan.shape.max_sequences, std::max(fit, kMinLogitRows)), 1);
   plan.activation_bytes = ActivationBytes(plan);
 
   const size_t layers = spec.layers.size();
   const size_t fixed = weight_bytes + plan.workspace_bytes + plan.activation_bytes;
-  VIVACE_ASSIGN(const int64_t blocks, ChooseBlocks(config, max_model_len, plan.kv_block_bytes * layers, fixed, available));
+  VIVACE_ASSIGN(const int64_t blocks, ChooseBlocks(config, max_model_len,
+                                                   plan.kv_block_bytes * layers, fixed, available));
   const int64_t tokens = blocks * config.block_size;
   if (blocks < 1 || (config.max_model_len > 0 && tokens < max_model_len)) {
     return Fail(ErrorCode::kResourceExhausted, "no_memory", "max-model-len",
                 "the KV cache holds {} tokens and --max-model-len {} needs more; lower it, or give "
                 "--kv-cache-memory-bytes ({} tokens take {})",
-                tokens, max_model_len, config.block_size, FormatBytes(plan.kv_block_bytes * layers));
+                tokens, max_model_len, config.block_size,
+                FormatBytes(plan.kv_block_bytes * layers));
   }
   plan.kv_bytes = static_cast<size_t>(blocks) * plan.kv_block_bytes * layers;
   plan.limits = {.vocab = spec.vocab,

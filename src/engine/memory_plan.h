@@ -14,22 +14,24 @@ namespace vivace {
 
 struct MemoryPlan {
   ExecutorLimits limits;
-  kernels::KvGeometry kv;           // of every layer
-  size_t kv_block_bytes = 0;        // of one block of one layer
-  size_t kv_bytes = 0;              // all layers, all blocks
+  kernels::KvGeometry kv;     // of every layer
+  size_t kv_block_bytes = 0;  // of one block of one layer
+  size_t kv_bytes = 0;        // all layers, all blocks
   kernels::WorkspaceShape shape;
-  size_t workspace_bytes = 0;       // of the block ops
-  int32_t logit_rows = 0;           // rows of logits computed at once
-  int64_t logits_stride = 0;        // floats
-  size_t activation_bytes = 0;      // everything else a step needs
+  size_t workspace_bytes = 0;   // of the block ops
+  int32_t logit_rows = 0;       // rows of logits computed at once
+  int64_t logits_stride = 0;    // floats
+  size_t activation_bytes = 0;  // everything else a step needs
 };
 
-// Memory this process could still take: what the system reports available, cut by the cgroup's limit.
-// 0 if neither can be read.
+// Memory this process could still take: what the system reports available, cut by the cgroup's
+// limit. 0 if neither can be read.
 size_t AvailableMemory();
 
-// `available` as above, before the weights are loaded. Errors name the flag to change and both sizes.
+// `available` as above, before the weights are loaded. Errors name the flag to change and both
+// sizes.
 Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec& spec,
-                              const kernels::BlockOps& ops, size_t weight_bytes, int threads, size_t available);
+                              const kernels::BlockOps& ops, size_t weight_bytes, int threads,
+                              size_t available);
 
 }  // namespace vivace

@@ -1,8 +1,9 @@
 // A list between threads, lock-free and allocation-free: any thread pushes, one thread takes
 // everything at once, oldest first. The list keeps its nodes alive.
 //
-// A node stands on a list at most once: pushing it again while it waits is a no-op, and whoever takes
-// it sees everything written before that push. So a list coalesces news instead of queueing it.
+// A node stands on a list at most once: pushing it again while it waits is a no-op, and whoever
+// takes it sees everything written before that push. So a list coalesces news instead of queueing
+// it.
 #pragma once
 
 #include <atomic>

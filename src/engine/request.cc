@@ -55,9 +55,7 @@ FinishReason TokenStream::finish_reason() const {
 }
 
 ActiveRequest::ActiveRequest(RequestId id_in, GenerationRequest request_in)
-    : id(id_in),
-      request(std::move(request_in)),
-      abort(static_cast<size_t>(request.num_choices)) {
+    : id(id_in), request(std::move(request_in)), abort(static_cast<size_t>(request.num_choices)) {
   const SamplingParams& sampling = request.sampling;
   for (int32_t i = 0; i < request.num_choices; ++i) {
     choices.push_back(std::make_unique<TokenStream>(sampling.max_tokens, sampling.logprobs));
@@ -66,8 +64,7 @@ ActiveRequest::ActiveRequest(RequestId id_in, GenerationRequest request_in)
   prompt_logprobs.stride = sampling.prompt_logprobs;
   prompt_logprobs.chosen.resize(request.prompt.size());
   prompt_logprobs.num_top.resize(request.prompt.size());
-  prompt_logprobs.top.resize(request.prompt.size() *
-                             static_cast<size_t>(prompt_logprobs.stride));
+  prompt_logprobs.top.resize(request.prompt.size() * static_cast<size_t>(prompt_logprobs.stride));
 }
 
 }  // namespace vivace

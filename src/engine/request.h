@@ -22,19 +22,19 @@
 namespace vivace {
 
 struct GenerationRequest {
-  std::vector<TokenId> prompt;          // not empty, each < vocab
+  std::vector<TokenId> prompt;  // not empty, each < vocab
   SamplingParams sampling;
   int32_t num_choices = 1;
-  int32_t priority = 0;                 // lower is sooner, then first come first served
-  std::string cache_salt;               // prefix blocks are shared only under the same salt
+  int32_t priority = 0;    // lower is sooner, then first come first served
+  std::string cache_salt;  // prefix blocks are shared only under the same salt
 };
 
 enum class FinishReason : uint8_t {
-  kNone,      // still running
-  kStop,      // EOS, a stop id, or (decided by the consumer) a stop string
-  kLength,    // max_tokens or the context's end
-  kAborted,   // by Abort
-  kError,     // non-finite logits, or the engine is going away
+  kNone,     // still running
+  kStop,     // EOS, a stop id, or (decided by the consumer) a stop string
+  kLength,   // max_tokens or the context's end
+  kAborted,  // by Abort
+  kError,    // non-finite logits, or the engine is going away
 };
 
 // The tokens of one choice. Single producer (engine thread), single consumer; capacity is fixed at
@@ -42,7 +42,8 @@ enum class FinishReason : uint8_t {
 // tokens next time.
 class TokenStream {
  public:
-  // `max_tokens` of output; `top` alternatives per token when log-probabilities are wanted (-1: no).
+  // `max_tokens` of output; `top` alternatives per token when log-probabilities are wanted (-1:
+  // no).
   TokenStream(int32_t max_tokens, int32_t top);
 
   // Engine thread.
@@ -64,11 +65,11 @@ class TokenStream {
  private:
   std::vector<TokenId> tokens_;
   std::vector<TokenLogprob> chosen_;
-  std::vector<TokenLogprob> top_;        // [max_tokens, top_stride_]
+  std::vector<TokenLogprob> top_;  // [max_tokens, top_stride_]
   std::vector<int8_t> num_top_;
   int32_t top_stride_ = 0;
-  int32_t pushed_ = 0;                   // producer's
-  int32_t read_ = 0;                     // consumer's
+  int32_t pushed_ = 0;  // producer's
+  int32_t read_ = 0;    // consumer's
   TokenId stop_token_ = -1;
   std::atomic<int32_t> published_{0};
   std::atomic<FinishReason> finish_{FinishReason::kNone};
@@ -77,8 +78,8 @@ class TokenStream {
 // Log-probabilities of the prompt's tokens, filled while it is computed; complete once any choice
 // has published a token or finished.
 struct PromptLogprobs {
-  std::vector<TokenLogprob> chosen;      // [prompt]; entry 0 has no value
-  std::vector<TokenLogprob> top;         // [prompt, stride]
+  std::vector<TokenLogprob> chosen;  // [prompt]; entry 0 has no value
+  std::vector<TokenLogprob> top;     // [prompt, stride]
   std::vector<int8_t> num_top;
   int32_t stride = 0;
 };
@@ -100,19 +101,19 @@ class ActiveRequest {
   std::vector<std::unique_ptr<TokenStream>> choices;
   PromptLogprobs prompt_logprobs;
   RequestTimes times;
-  std::atomic<int32_t> cached_tokens{0};  // prompt tokens found in the prefix cache at first schedule
+  std::atomic<int32_t> cached_tokens{
+      0};  // prompt tokens found in the prefix cache at first schedule
   std::atomic<int32_t> preemptions{0};
 
-  void* consumer = nullptr;               // the consumer's own; never touched by the engine
-
+  void* consumer = nullptr;  // the consumer's own; never touched by the engine
 
   // The engine's own.
-  MpscHook<ActiveRequest> inbox_hook;     // on its way to the engine thread
-  MpscHook<ActiveRequest> ready_hook;     // has news for the consumer
-  std::vector<std::atomic<bool>> abort;   // per choice: asked for by any thread
-  int32_t open_choices = 0;               // engine thread: not finished yet
-  std::vector<uint64_t> keys;             // engine thread: the scheduler's name per choice; empty
-                                          // until it was added
+  MpscHook<ActiveRequest> inbox_hook;    // on its way to the engine thread
+  MpscHook<ActiveRequest> ready_hook;    // has news for the consumer
+  std::vector<std::atomic<bool>> abort;  // per choice: asked for by any thread
+  int32_t open_choices = 0;              // engine thread: not finished yet
+  std::vector<uint64_t> keys;            // engine thread: the scheduler's name per choice; empty
+                                         // until it was added
 };
 
 using RequestPtr = std::shared_ptr<ActiveRequest>;

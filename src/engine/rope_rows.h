@@ -24,7 +24,7 @@ class RopeTable {
   double attention_factor_;
   int32_t dims_;
   bool interleaved_;
-  std::vector<float> cos_, sin_;             // [max_rows, dims/2]
+  std::vector<float> cos_, sin_;  // [max_rows, dims/2]
 };
 
 }  // namespace vivace

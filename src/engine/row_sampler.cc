@@ -8,8 +8,8 @@
 
 namespace vivace {
 
-RowSampler::RowSampler(const ExecutorLimits& limits, int32_t rows_at_once, const kernels::VocabOps& ops,
-                       ThreadPool* pool, std::vector<TokenId> eos_ids)
+RowSampler::RowSampler(const ExecutorLimits& limits, int32_t rows_at_once,
+                       const kernels::VocabOps& ops, ThreadPool* pool, std::vector<TokenId> eos_ids)
     : limits_(limits),
       rows_at_once_(rows_at_once),
       ops_(ops),
@@ -27,9 +27,10 @@ RowSampler::RowSampler(const ExecutorLimits& limits, int32_t rows_at_once, const
   result_.top_logprobs.reserve(rows * limits::kMaxTopLogprobs);
 }
 
-void RowSampler::Bind(SeqSlot slot, const SamplingParams& params, int32_t choice, std::span<const TokenId> tokens,
-                      int32_t prompt_len) {
-  slots_[static_cast<size_t>(slot.value)].Bind(params, choice, tokens, prompt_len, eos_ids_, limits_.max_model_len);
+void RowSampler::Bind(SeqSlot slot, const SamplingParams& params, int32_t choice,
+                      std::span<const TokenId> tokens, int32_t prompt_len) {
+  slots_[static_cast<size_t>(slot.value)].Bind(params, choice, tokens, prompt_len, eos_ids_,
+                                               limits_.max_model_len);
 }
 
 void RowSampler::Begin(const StepPlan& plan) {
@@ -48,16 +49,19 @@ void RowSampler::ListItem(int32_t index, const PlanItem& item) {
   if (item.logit_rows == LogitRows::kAll) {
     const auto first = static_cast<int32_t>(result_.logprob_rows.size());
     for (int32_t row = item.first_token; row <= last; ++row) {
-      const TokenId next = row < last ? plan_->tokens[static_cast<size_t>(row + 1)] : item.next_prompt_token;
+      const TokenId next =
+          row < last ? plan_->tokens[static_cast<size_t>(row + 1)] : item.next_prompt_token;
       if (next < 0) continue;  // the prompt's last row predicts the first output token
       LogitRow wanted{.row = row, .item = index, .prompt_token = next};
       AddLogprobRow(&wanted, params.prompt_logprobs);
       rows_.push_back(wanted);
     }
-    result_.prompt_rows.push_back({index, first, static_cast<int32_t>(result_.logprob_rows.size()) - first});
+    result_.prompt_rows.push_back(
+        {index, first, static_cast<int32_t>(result_.logprob_rows.size()) - first});
   }
   if (!item.sample) return;
-  LogitRow wanted{.row = last, .item = index, .sampled = static_cast<int32_t>(result_.sampled.size())};
+  LogitRow wanted{
+      .row = last, .item = index, .sampled = static_cast<int32_t>(result_.sampled.size())};
   if (params.logprobs >= 0) AddLogprobRow(&wanted, params.logprobs);
   result_.sampled.push_back({.item = index, .logprob_row = wanted.logprob_row});
   rows_.push_back(wanted);
@@ -82,8 +86,10 @@ std::span<const LogitRow> RowSampler::NextRows() {
 void RowSampler::Take(float* logits, int64_t stride) {
   const auto vocab = static_cast<size_t>(limits_.vocab);
   pool_->Run([&](int worker) {
-    for (size_t i = static_cast<size_t>(worker); i < batch_.size(); i += static_cast<size_t>(pool_->size())) {
-      TakeRow(batch_[i], {logits + static_cast<int64_t>(i) * stride, vocab}, &scratch_[static_cast<size_t>(worker)]);
+    for (size_t i = static_cast<size_t>(worker); i < batch_.size();
+         i += static_cast<size_t>(pool_->size())) {
+      TakeRow(batch_[i], {logits + static_cast<int64_t>(i) * stride, vocab},
+              &scratch_[static_cast<size_t>(worker)]);
     }
   });
 }
@@ -94,7 +100,8 @@ void RowSampler::TakeRow(const LogitRow& row, std::span<float> logits, SampleScr
   if (row.sampled >= 0) {
     SampledToken& sampled = result_.sampled[static_cast<size_t>(row.sampled)];
     const int32_t position = item.first_position + item.num_tokens;
-    const auto drawn = slots_[static_cast<size_t>(item.slot.value)].Sample(ops_, logits, position, scratch);
+    const auto drawn =
+        slots_[static_cast<size_t>(item.slot.value)].Sample(ops_, logits, position, scratch);
     if (!drawn) {
       sampled.error = SampleError::kNonFiniteLogits;
       return;
@@ -103,8 +110,9 @@ void RowSampler::TakeRow(const LogitRow& row, std::span<float> logits, SampleScr
   }
   if (row.logprob_row < 0) return;
   LogprobRow& out = result_.logprob_rows[static_cast<size_t>(row.logprob_row)];
-  const auto top = std::span(result_.top_logprobs)
-                       .subspan(static_cast<size_t>(out.first_top), static_cast<size_t>(row.num_top));
+  const auto top =
+      std::span(result_.top_logprobs)
+          .subspan(static_cast<size_t>(out.first_top), static_cast<size_t>(row.num_top));
   if (!ComputeLogprobs(ops_, logits, token, top, &out)) {
     out.chosen = {token, std::numeric_limits<float>::quiet_NaN()};
     out.num_top = 0;

@@ -19,21 +19,21 @@ namespace vivace {
 
 // One row that needs logits.
 struct LogitRow {
-  int32_t row = 0;               // of the step
-  int32_t item = 0;              // index into StepPlan::items
-  int32_t sampled = -1;          // index into StepResult::sampled, or -1
-  int32_t logprob_row = -1;      // index into StepResult::logprob_rows, or -1
-  TokenId prompt_token = -1;     // the prompt token that follows, whose log-probability is wanted
-  int32_t num_top = 0;           // alternatives wanted
+  int32_t row = 0;            // of the step
+  int32_t item = 0;           // index into StepPlan::items
+  int32_t sampled = -1;       // index into StepResult::sampled, or -1
+  int32_t logprob_row = -1;   // index into StepResult::logprob_rows, or -1
+  TokenId prompt_token = -1;  // the prompt token that follows, whose log-probability is wanted
+  int32_t num_top = 0;        // alternatives wanted
 };
 
 class RowSampler {
  public:
-  RowSampler(const ExecutorLimits& limits, int32_t rows_at_once, const kernels::VocabOps& ops, ThreadPool* pool,
-             std::vector<TokenId> eos_ids);
+  RowSampler(const ExecutorLimits& limits, int32_t rows_at_once, const kernels::VocabOps& ops,
+             ThreadPool* pool, std::vector<TokenId> eos_ids);
 
-  void Bind(SeqSlot slot, const SamplingParams& params, int32_t choice, std::span<const TokenId> tokens,
-            int32_t prompt_len);
+  void Bind(SeqSlot slot, const SamplingParams& params, int32_t choice,
+            std::span<const TokenId> tokens, int32_t prompt_len);
 
   // Lists the plan's rows and lays out the result. `plan` must live until Finish.
   void Begin(const StepPlan& plan);
@@ -57,12 +57,12 @@ class RowSampler {
   ThreadPool* const pool_;
   const std::vector<TokenId> eos_ids_;
   std::vector<SamplerState> slots_;
-  std::vector<SampleScratch> scratch_;   // per worker
+  std::vector<SampleScratch> scratch_;  // per worker
   const StepPlan* plan_ = nullptr;
-  std::vector<LogitRow> rows_;           // of the step
-  size_t taken_ = 0;                     // rows of earlier batches
+  std::vector<LogitRow> rows_;  // of the step
+  size_t taken_ = 0;            // rows of earlier batches
   std::span<const LogitRow> batch_;
-  std::vector<int32_t> indices_;         // of batch_
+  std::vector<int32_t> indices_;  // of batch_
   StepResult result_;
 };
 

@@ -42,10 +42,14 @@ EngineConfig WithSeed(EngineConfig config) {
 
 FinishReason ReasonOf(SeqFinish finish) {
   switch (finish) {
-    case SeqFinish::kNone: return FinishReason::kNone;
-    case SeqFinish::kStop: return FinishReason::kStop;
-    case SeqFinish::kLength: return FinishReason::kLength;
-    case SeqFinish::kError: return FinishReason::kError;
+    case SeqFinish::kNone:
+      return FinishReason::kNone;
+    case SeqFinish::kStop:
+      return FinishReason::kStop;
+    case SeqFinish::kLength:
+      return FinishReason::kLength;
+    case SeqFinish::kError:
+      return FinishReason::kError;
   }
   return FinishReason::kError;
 }
@@ -67,7 +71,8 @@ StepLoop::StepLoop(const EngineConfig& config, std::unique_ptr<Executor> executo
 
 StepLoop::~StepLoop() { Stop(); }
 
-// ---- any thread ----------------------------------------------------------------------------------
+// ---- any thread
+// ----------------------------------------------------------------------------------
 
 Status StepLoop::Admit(GenerationRequest* request) {
   const auto prompt = static_cast<int64_t>(request->prompt.size());
@@ -171,7 +176,8 @@ void StepLoop::WakeEngine() {
   wake_.notify_one();
 }
 
-// ---- engine thread -------------------------------------------------------------------------------
+// ---- engine thread
+// -------------------------------------------------------------------------------
 
 void StepLoop::Run() {
   while (true) {
@@ -297,9 +303,10 @@ void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& res
   if (output.token >= 0) {
     if (output.logprob_row >= 0) {
       const LogprobRow& row = result.logprob_rows[static_cast<size_t>(output.logprob_row)];
-      stream.Push(output.token, &row.chosen,
-                  std::span(result.top_logprobs)
-                      .subspan(static_cast<size_t>(row.first_top), static_cast<size_t>(row.num_top)));
+      stream.Push(
+          output.token, &row.chosen,
+          std::span(result.top_logprobs)
+              .subspan(static_cast<size_t>(row.first_top), static_cast<size_t>(row.num_top)));
     } else {
       stream.Push(output.token, nullptr, {});
     }

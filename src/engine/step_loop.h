@@ -73,10 +73,10 @@ class StepLoop final : public Engine {
   std::function<void()> notify_;
 
   // Shared.
-  std::mutex submit_mutex_;                 // orders Submit against Stop; never the engine thread's
+  std::mutex submit_mutex_;  // orders Submit against Stop; never the engine thread's
   std::atomic<State> state_{State::kRunning};
   std::atomic<uint64_t> next_id_{1};
-  std::atomic<int64_t> queued_requests_{0}; // submitted, never scheduled yet
+  std::atomic<int64_t> queued_requests_{0};  // submitted, never scheduled yet
   std::atomic<int64_t> queued_tokens_{0};
   std::atomic<bool> reset_prefix_cache_{false};
   std::atomic<uint32_t> wake_{0};
@@ -92,7 +92,7 @@ class StepLoop final : public Engine {
   StepResult result_;
   std::vector<Live> live_;
   std::vector<uint32_t> free_live_;
-  bool consumer_stale_ = false;             // news since the last notify
+  bool consumer_stale_ = false;  // news since the last notify
   EngineStats totals_;
 
   std::thread thread_;

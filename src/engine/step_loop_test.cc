@@ -113,7 +113,8 @@ TEST_F(EngineTest, ManyAtOnceGetTheirOwnTokensThroughPreemption) {
   StartEngine(limits);
   std::vector<RequestPtr> requests;
   for (TokenId i = 0; i < 20; ++i) {
-    auto request = engine_->Submit(Make(std::vector<TokenId>(static_cast<size_t>(5 + i * 3), i), 40, 1 + i % 3), nullptr);
+    auto request = engine_->Submit(
+        Make(std::vector<TokenId>(static_cast<size_t>(5 + i * 3), i), 40, 1 + i % 3), nullptr);
     ASSERT_TRUE(request);
     requests.push_back(*request);
   }
@@ -128,7 +129,9 @@ TEST_F(EngineTest, ManyAtOnceGetTheirOwnTokensThroughPreemption) {
 
 TEST_F(EngineTest, StopsAtEosAndSaysWhich) {
   StartEngine(kLimits, {}, {7});
-  executor_->next = [](std::span<const TokenId> tokens) { return static_cast<TokenId>(tokens.size()); };
+  executor_->next = [](std::span<const TokenId> tokens) {
+    return static_cast<TokenId>(tokens.size());
+  };
   const auto request = engine_->Submit(Make({1, 2, 3}, 50), nullptr);
   ASSERT_TRUE(request);
   const auto answers = Collect(*request);
@@ -306,7 +309,8 @@ TEST_F(EngineTest, ConcurrentSubmitAndAbort) {
       std::mt19937 rng(static_cast<uint32_t>(t));
       for (int i = 0; i < kEach; ++i) {
         const auto length = static_cast<size_t>(1 + rng() % 90);
-        auto request = engine_->Submit(Make(std::vector<TokenId>(length, t), static_cast<int32_t>(1 + rng() % 30)), nullptr);
+        auto request = engine_->Submit(
+            Make(std::vector<TokenId>(length, t), static_cast<int32_t>(1 + rng() % 30)), nullptr);
         ASSERT_TRUE(request) << request.error().message;
         if (rng() % 3 == 0) engine_->Abort(*request);
         if (rng() % 10 == 0) engine_->ResetPrefixCache();

@@ -16,12 +16,14 @@ using model::WeightSpec;
 
 constexpr int32_t kTilesPerItem = 16;
 
-// Walks a model's weights once to measure the arena and once to fill it, so the two cannot disagree.
+// Walks a model's weights once to measure the arena and once to fill it, so the two cannot
+// disagree.
 class Sink {
  public:
   virtual ~Sink() = default;
   virtual Result<PackedMatrix> Matrix(const WeightSpec& spec) = 0;
-  // fp32 vector of `specs` one after the other; an absent one counts `absent[i]` zeros. Null if all are absent.
+  // fp32 vector of `specs` one after the other; an absent one counts `absent[i]` zeros. Null if all
+  // are absent.
   virtual Result<const float*> Vector(std::initializer_list<const WeightSpec*> specs,
                                       std::initializer_list<int32_t> sizes) = 0;
 };
@@ -34,14 +36,16 @@ class Measure final : public Sink {
     VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
     if (!ops_.can_pack(view.dtype, view.rows, view.cols)) {
       return Fail(ErrorCode::kUnsupported, "unsupported_weight", spec.name,
-                  "{}: tensor {} ({}, {} x {}) is not one the {} kernels can compute with", file_.path(), spec.name,
-                  Info(view.dtype).name, view.rows, view.cols, Name(ops_.isa));
+                  "{}: tensor {} ({}, {} x {}) is not one the {} kernels can compute with",
+                  file_.path(), spec.name, Info(view.dtype).name, view.rows, view.cols,
+                  Name(ops_.isa));
     }
     bytes_ += Arena::Rounded(ops_.packed_bytes(view.dtype, view.rows, view.cols));
     return PackedMatrix{view.dtype, view.rows, view.cols, nullptr};
   }
 
-  Result<const float*> Vector(std::initializer_list<const WeightSpec*>, std::initializer_list<int32_t> sizes) override {
+  Result<const float*> Vector(std::initializer_list<const WeightSpec*>,
+                              std::initializer_list<int32_t> sizes) override {
     size_t count = 0;
     for (const int32_t size : sizes) count += static_cast<size_t>(size);
     bytes_ += Arena::Rounded(count * sizeof(float));
@@ -119,7 +123,8 @@ Result<MatrixGroup> Group(Sink* sink, std::initializer_list<const WeightSpec*> m
     VIVACE_ASSIGN(group.parts[group.num_parts], sink->Matrix(*spec));
     ++group.num_parts;
   }
-  const bool any = std::any_of(biases.begin(), biases.end(), [](const WeightSpec* b) { return b->present(); });
+  const bool any =
+      std::any_of(biases.begin(), biases.end(), [](const WeightSpec* b) { return b->present(); });
   if (!any) return group;
   const auto rows = [&](int i) { return i < group.num_parts ? group.parts[i].rows : 0; };
   VIVACE_ASSIGN(group.bias, sink->Vector(biases, {rows(0), rows(1), rows(2)}));

@@ -28,7 +28,7 @@ struct Weights {
   Arena arena;
   kernels::PackedMatrix embedding;
   const float* final_norm = nullptr;
-  kernels::MatrixGroup lm_head;    // the embedding itself when tied: no second copy
+  kernels::MatrixGroup lm_head;  // the embedding itself when tied: no second copy
   std::vector<LayerWeights> layers;
 };
 
@@ -37,7 +37,8 @@ Result<size_t> WeightArenaBytes(const model::ModelFile& file, const kernels::Blo
 
 // Packs all weights, in parallel over tiles, and gives the file's pages back as it goes.
 // `progress(done, total)` in bytes of the arena.
-Result<Weights> LoadWeights(const model::ModelFile& file, const kernels::BlockOps& ops, ThreadPool& pool,
+Result<Weights> LoadWeights(const model::ModelFile& file, const kernels::BlockOps& ops,
+                            ThreadPool& pool,
                             const std::function<void(uint64_t, uint64_t)>& progress);
 
 }  // namespace vivace

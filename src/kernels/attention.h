@@ -1,12 +1,12 @@
-// The attention half of a layer, per tier: {norm + QKV + RoPE + KV write} and {attention}. These are
-// the `norm_qkv` and `attention` entries of the tier's BlockOps, and the two sizes they need.
+// The attention half of a layer, per tier: {norm + QKV + RoPE + KV write} and {attention}. These
+// are the `norm_qkv` and `attention` entries of the tier's BlockOps, and the two sizes they need.
 //
 // Reduction order (design rule 1). A query's answer is made from its own position alone: positions
 // are taken in tiles of kPositionTile counted from 0, an online softmax runs over the tiles of one
-// split of kPositionSplit positions, and the splits' partial results (max, sum, output) are merged in
-// order. Which thread computes a split, how many queries share a tile of K and V and where a prompt
-// was cut change nothing; a tile the query may not see is an exact no-op.
-// Cache bytes at positions a sequence has not reached are never used, whatever they hold.
+// split of kPositionSplit positions, and the splits' partial results (max, sum, output) are merged
+// in order. Which thread computes a split, how many queries share a tile of K and V and where a
+// prompt was cut change nothing; a tile the query may not see is an exact no-op. Cache bytes at
+// positions a sequence has not reached are never used, whatever they hold.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ inline constexpr int32_t kPositionSplit = 512;  // a multiple of kPositionTile
 //   KvBlockBytes             bytes of one layer's block: K and V of all kv heads; 0 when the tier
 //                            cannot serve the geometry (then the engine refuses at load)
 //   AttentionWorkspaceBytes  scratch that serves both ops for the largest step
-#define VIVACE_DECLARE_ATTENTION(tier)                            \
-  namespace tier {                                                \
-  size_t KvBlockBytes(const KvGeometry& geometry);                \
-  size_t AttentionWorkspaceBytes(const WorkspaceShape& shape);    \
-  void NormQkv(const NormQkvArgs& args, Workspace, ThreadPool&);  \
+#define VIVACE_DECLARE_ATTENTION(tier)                               \
+  namespace tier {                                                   \
+  size_t KvBlockBytes(const KvGeometry& geometry);                   \
+  size_t AttentionWorkspaceBytes(const WorkspaceShape& shape);       \
+  void NormQkv(const NormQkvArgs& args, Workspace, ThreadPool&);     \
   void Attention(const AttentionArgs& args, Workspace, ThreadPool&); \
   }
 

@@ -1,11 +1,11 @@
 // The table of block ops: what a backend computes, one entry per fused block of a transformer.
 // Each tier (reference/, x86/ per ISA) exports one `const BlockOps`; engine/ walks a model with it.
 //
-// Every op obeys design rule 1: the result of a row depends on the weights, the row and its position
-// only; never on the other rows of the step, the thread count or how the prompt was cut. Reduction
-// order is fixed by K and by position.
-// No op allocates: scratch comes from `Workspace`. All pointers are 64-byte aligned unless said.
-// Thread: ops are called by the engine thread, one at a time, and run on `pool`.
+// Every op obeys design rule 1: the result of a row depends on the weights, the row and its
+// position only; never on the other rows of the step, the thread count or how the prompt was cut.
+// Reduction order is fixed by K and by position. No op allocates: scratch comes from `Workspace`.
+// All pointers are 64-byte aligned unless said. Thread: ops are called by the engine thread, one at
+// a time, and run on `pool`.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +21,17 @@ namespace vivace::kernels {
 
 // ---- weights ------------------------------------------------------------------------------------
 
-// A matrix as it stands in a model file: `rows` rows of `cols` values, row-major, in `dtype` blocks.
+// A matrix as it stands in a model file: `rows` rows of `cols` values, row-major, in `dtype`
+// blocks.
 struct WeightView {
   DType dtype = DType::kF32;
-  int32_t rows = 0;   // outputs
-  int32_t cols = 0;   // inputs
+  int32_t rows = 0;  // outputs
+  int32_t cols = 0;  // inputs
   const std::byte* data = nullptr;
 };
 
-// A matrix as one tier's kernels read it. Immutable once packed; `data` belongs to the weight arena.
+// A matrix as one tier's kernels read it. Immutable once packed; `data` belongs to the weight
+// arena.
 struct PackedMatrix {
   DType dtype = DType::kF32;  // of the source
   int32_t rows = 0;
@@ -37,7 +39,8 @@ struct PackedMatrix {
   const std::byte* data = nullptr;
 };
 
-// Up to three matrices over the same input, computed as one (Q, K, V; gate, up): outputs concatenate.
+// Up to three matrices over the same input, computed as one (Q, K, V; gate, up): outputs
+// concatenate.
 struct MatrixGroup {
   static constexpr int kMaxParts = 3;
   PackedMatrix parts[kMaxParts];
@@ -52,18 +55,19 @@ inline constexpr int kTileRows = 16;
 
 enum class KvDType : uint8_t { kF32, kBF16 };
 
-// Geometry of one layer's paged cache. Block size is a multiple of 16 tokens. The byte layout inside
-// a block is the tier's own; a block holds K and V of all kv heads for `block_size` positions.
+// Geometry of one layer's paged cache. Block size is a multiple of 16 tokens. The byte layout
+// inside a block is the tier's own; a block holds K and V of all kv heads for `block_size`
+// positions.
 struct KvGeometry {
   KvDType dtype = KvDType::kBF16;
   int32_t block_size = 16;
   int32_t kv_heads = 0;
-  int32_t head_dim = 0;   // multiple of 2
+  int32_t head_dim = 0;  // multiple of 2
 };
 
 struct KvCacheView {
   KvGeometry geometry;
-  std::byte* data = nullptr;     // num_blocks * kv_block_bytes(geometry)
+  std::byte* data = nullptr;  // num_blocks * kv_block_bytes(geometry)
   int32_t num_blocks = 0;
 };
 
@@ -73,15 +77,15 @@ struct SequenceRows {
   int32_t first_row = 0;
   int32_t num_rows = 0;
   int32_t first_position = 0;
-  const BlockId* blocks = nullptr;   // block table covering position 0 .. first_position+num_rows-1
+  const BlockId* blocks = nullptr;  // block table covering position 0 .. first_position+num_rows-1
 };
 
 // RoPE of the step's rows, made once per step and RoPE kind, shared by all layers that use it.
 struct RopeRows {
   const float* cos = nullptr;  // [rows, dims/2], attention factor (yarn) multiplied in
   const float* sin = nullptr;
-  int32_t dims = 0;            // rotated dims of each head, even, <= head_dim; 0: no rotation
-  bool interleaved = false;    // pairs (2i, 2i+1), as GGUF llama stores them; else (i, i + dims/2)
+  int32_t dims = 0;          // rotated dims of each head, even, <= head_dim; 0: no rotation
+  bool interleaved = false;  // pairs (2i, 2i+1), as GGUF llama stores them; else (i, i + dims/2)
 };
 
 struct StepRows {
@@ -98,75 +102,75 @@ struct Workspace {
 };
 
 struct EmbedArgs {
-  const PackedMatrix* table;         // [vocab, hidden]
-  std::span<const TokenId> tokens;   // [rows], each < vocab
+  const PackedMatrix* table;        // [vocab, hidden]
+  std::span<const TokenId> tokens;  // [rows], each < vocab
   float scale = 1.0f;
-  float* out;                        // [rows, hidden]
+  float* out;  // [rows, hidden]
 };
 
 struct NormQkvArgs {
-  const float* x;                // [rows, hidden]
-  const float* norm_weight;      // [hidden]
+  const float* x;            // [rows, hidden]
+  const float* norm_weight;  // [hidden]
   float norm_eps;
-  const MatrixGroup* qkv;        // outputs: q [heads*head_dim], k, v [kv_heads*head_dim] each
-  const float* q_norm = nullptr; // [head_dim] per-head RMSNorm before RoPE, or null
+  const MatrixGroup* qkv;         // outputs: q [heads*head_dim], k, v [kv_heads*head_dim] each
+  const float* q_norm = nullptr;  // [head_dim] per-head RMSNorm before RoPE, or null
   const float* k_norm = nullptr;
   int32_t hidden;
   int32_t heads;
   RopeRows rope;
   StepRows step;
-  KvCacheView kv;                // K and V of the rows are written here
-  float* q;                      // [rows, heads*head_dim], rotated
+  KvCacheView kv;  // K and V of the rows are written here
+  float* q;        // [rows, heads*head_dim], rotated
 };
 
 struct AttentionArgs {
-  const float* q;                // [rows, heads*head_dim]
+  const float* q;  // [rows, heads*head_dim]
   int32_t heads;
-  float scale;                   // of q.k, usually 1/sqrt(head_dim)
-  int32_t window = 0;            // 0: full causal; w: position p sees (p-w, p]
+  float scale;         // of q.k, usually 1/sqrt(head_dim)
+  int32_t window = 0;  // 0: full causal; w: position p sees (p-w, p]
   StepRows step;
   KvCacheView kv;
-  float* out;                    // [rows, heads*head_dim]
+  float* out;  // [rows, heads*head_dim]
 };
 
 // x += W y (+ bias): the output projection of attention, and the down projection of the MLP.
 struct ProjectResidualArgs {
-  const float* y;                // [rows, cols of W]
-  const MatrixGroup* weight;     // one part
+  const float* y;             // [rows, cols of W]
+  const MatrixGroup* weight;  // one part
   int32_t num_rows;
-  float* x;                      // [rows, rows of W]
+  float* x;  // [rows, rows of W]
 };
 
 enum class Activation : uint8_t { kSilu, kGeluTanh };
 
 // out = act(Wg n) * (Wu n), n = RMSNorm(x)
 struct NormGateUpArgs {
-  const float* x;                // [rows, hidden]
+  const float* x;  // [rows, hidden]
   const float* norm_weight;
   float norm_eps;
-  const MatrixGroup* gate_up;    // two parts: gate, up; [ffn, hidden] each
+  const MatrixGroup* gate_up;  // two parts: gate, up; [ffn, hidden] each
   Activation activation;
   int32_t num_rows;
-  float* out;                    // [rows, ffn]
+  float* out;  // [rows, ffn]
 };
 
 // logits = W RMSNorm(x[row]) for the chosen rows.
 struct LmHeadArgs {
-  const float* x;                      // [num_rows, hidden]
-  std::span<const int32_t> rows;       // which rows of x
+  const float* x;                 // [num_rows, hidden]
+  std::span<const int32_t> rows;  // which rows of x
   const float* norm_weight;
   float norm_eps;
-  const MatrixGroup* head;             // one part, [vocab, hidden]
-  float* logits;                       // [rows.size(), vocab], rows padded to `logits_stride`
-  int64_t logits_stride;               // floats, multiple of 16, >= vocab
+  const MatrixGroup* head;  // one part, [vocab, hidden]
+  float* logits;            // [rows.size(), vocab], rows padded to `logits_stride`
+  int64_t logits_stride;    // floats, multiple of 16, >= vocab
 };
 
 // Largest step and model a workspace must serve.
 struct WorkspaceShape {
   int32_t max_rows = 0;
   int32_t hidden = 0;
-  int32_t max_cols = 0;     // widest matrix input of the model
-  int32_t qkv_rows = 0;     // sum of q, k, v outputs
+  int32_t max_cols = 0;  // widest matrix input of the model
+  int32_t qkv_rows = 0;  // sum of q, k, v outputs
   int32_t ffn = 0;
   int32_t heads = 0;
   int32_t head_dim = 0;
@@ -181,8 +185,9 @@ struct BlockOps {
   // Weights. A null-safe capability check first: `cols` must be a multiple of the format's block.
   bool (*can_pack)(DType dtype, int32_t rows, int32_t cols);
   size_t (*packed_bytes)(DType dtype, int32_t rows, int32_t cols);
-  // Packs tiles [first_tile, last_tile) of `source` (kTileRows rows each, the last may be short) into
-  // their places in `out`, the whole matrix's packed_bytes. Calls for disjoint ranges may run at once.
+  // Packs tiles [first_tile, last_tile) of `source` (kTileRows rows each, the last may be short)
+  // into their places in `out`, the whole matrix's packed_bytes. Calls for disjoint ranges may run
+  // at once.
   void (*pack)(const WeightView& source, int32_t first_tile, int32_t last_tile, std::byte* out);
 
   KvDType default_kv_dtype;

@@ -12,7 +12,7 @@
 namespace vivace::kernels {
 namespace {
 
-constexpr int32_t kRowsPerItem = 8;   // handed to a worker at once; fewer rows are done in place
+constexpr int32_t kRowsPerItem = 8;  // handed to a worker at once; fewer rows are done in place
 
 struct RowPlace {
   const SequenceRows* sequence;

@@ -6,9 +6,12 @@ namespace vivace::kernels {
 
 const VocabOps& GetVocabOps(Isa isa) {
   switch (isa) {
-    case Isa::kReference: return reference::kVocabOps;
-    case Isa::kAvx2: return avx2::kVocabOps;
-    case Isa::kAvx512: return avx512::kVocabOps;
+    case Isa::kReference:
+      return reference::kVocabOps;
+    case Isa::kAvx2:
+      return avx2::kVocabOps;
+    case Isa::kAvx512:
+      return avx512::kVocabOps;
   }
   return reference::kVocabOps;
 }

@@ -20,8 +20,7 @@ int32_t SelectTop(const kernels::VocabOps& ops, std::span<const float> logits,
   const auto vocab = static_cast<int32_t>(logits.size());
   for (int32_t begin = 0; begin < vocab; begin += kRun) {
     const int32_t size = std::min(kRun, vocab - begin);
-    if (count == top.size() &&
-        ops.max(logits.data() + begin, size) <= top[count - 1].logprob) {
+    if (count == top.size() && ops.max(logits.data() + begin, size) <= top[count - 1].logprob) {
       continue;
     }
     for (int32_t i = begin; i < begin + size; ++i) {

@@ -16,8 +16,8 @@ using Candidate = SampleScratch::Candidate;
 constexpr float kGreedyTemperature = 1e-5f;
 // First guess of how far below the maximum candidates are looked for, in units of the temperature.
 constexpr float kFirstReach = 12.0f;
-constexpr float kWideReach = 80.0f;   // and the second; the third is everything
-constexpr int32_t kDrawRun = 1024;  // logits whose weights are summed at once when nothing is cut
+constexpr float kWideReach = 80.0f;  // and the second; the third is everything
+constexpr int32_t kDrawRun = 1024;   // logits whose weights are summed at once when nothing is cut
 
 // A total order, so that what is kept never depends on how a selection algorithm moves equals.
 bool Heavier(const Candidate& a, const Candidate& b) {
@@ -29,8 +29,8 @@ double Mass(std::span<const Candidate> candidates) {
                          [](double sum, const Candidate& c) { return sum + c.weight; });
 }
 
-// Reorders so that the heaviest few whose weights first reach `mass` stand in front, and returns how
-// many they are; at least one, linear on average.
+// Reorders so that the heaviest few whose weights first reach `mass` stand in front, and returns
+// how many they are; at least one, linear on average.
 size_t SelectMass(std::span<Candidate> candidates, double mass) {
   size_t begin = 0, end = candidates.size();
   double before = 0;  // of [0, begin)
@@ -87,9 +87,10 @@ TokenId DrawFromAll(const kernels::VocabOps& ops, std::span<const float> logits,
 // Candidates at most `reach` temperatures below the maximum, with their weights.
 std::span<Candidate> Collect(const kernels::VocabOps& ops, std::span<const float> logits, float max,
                              float scale, float reach, SampleScratch* scratch) {
-  const float floor = std::isinf(reach) ? std::numeric_limits<float>::lowest() : max - reach / scale;
-  const int32_t count = ops.collect(logits.data(), static_cast<int32_t>(logits.size()), floor,
-                                    scratch->ids.data());
+  const float floor =
+      std::isinf(reach) ? std::numeric_limits<float>::lowest() : max - reach / scale;
+  const int32_t count =
+      ops.collect(logits.data(), static_cast<int32_t>(logits.size()), floor, scratch->ids.data());
   for (int32_t i = 0; i < count; ++i) {
     const TokenId token = scratch->ids[static_cast<size_t>(i)];
     const float z = (logits[static_cast<size_t>(token)] - max) * scale;
@@ -132,9 +133,8 @@ std::optional<TokenId> SamplerState::Sample(const kernels::VocabOps& ops, std::s
   const float max = ops.max(logits.data(), count);
   std::optional<TokenId> token;
   if (std::isfinite(max)) {
-    token = params_.temperature < kGreedyTemperature
-                ? ops.find(logits.data(), count, max)
-                : Draw(ops, logits, max, position, scratch);
+    token = params_.temperature < kGreedyTemperature ? ops.find(logits.data(), count, max)
+                                                     : Draw(ops, logits, max, position, scratch);
   }
   Restore(logits.data());
   if (token) {
@@ -181,13 +181,13 @@ TokenId SamplerState::Draw(const kernels::VocabOps& ops, std::span<const float> 
   const auto vocab = static_cast<int32_t>(logits.size());
   const bool cut_k = params_.top_k > 0 && params_.top_k < vocab;
   const bool cut_p = params_.top_p < 1.0f;
-  const float min_reach = params_.min_p > 0 ? -std::log(params_.min_p)
-                                            : std::numeric_limits<float>::infinity();
+  const float min_reach =
+      params_.min_p > 0 ? -std::log(params_.min_p) : std::numeric_limits<float>::infinity();
   if (!cut_k && !cut_p && std::isinf(min_reach)) {
     return DrawFromAll(ops, logits, max, scale, u);
   }
-  // min_p bounds the reach for good. top_k and top_p start near the maximum and look further only if
-  // too little was found there.
+  // min_p bounds the reach for good. top_k and top_p start near the maximum and look further only
+  // if too little was found there.
   float reach = cut_k || cut_p ? std::min(kFirstReach, min_reach) : min_reach;
   double total = 0;  // mass of all that min_p leaves; only top_p without top_k asks for it
   if (cut_p && !cut_k && std::isinf(min_reach)) {

@@ -1,7 +1,7 @@
 // One row of logits to one token.
 //
-// A SamplerState belongs to a slot; Bind allocates all it will ever need, Sample nothing. Rows may be
-// sampled in parallel, each with its own state and a scratch of the calling worker's own.
+// A SamplerState belongs to a slot; Bind allocates all it will ever need, Sample nothing. Rows may
+// be sampled in parallel, each with its own state and a scratch of the calling worker's own.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace vivace {
 class SampleScratch {
  public:
   struct Candidate {
-    float weight;   // exp of the scaled logit, 1 for the greatest
+    float weight;  // exp of the scaled logit, 1 for the greatest
     TokenId token;
   };
 
@@ -54,15 +54,15 @@ class SamplerState {
 
   SamplingParams params_;
   int32_t choice_ = 0;
-  int32_t outputs_ = 0;             // tokens generated so far
+  int32_t outputs_ = 0;  // tokens generated so far
   bool penalised_ = false;
-  std::vector<TokenId> banned_;     // before min_tokens
-  TokenCounts counts_;              // only if penalised_
+  std::vector<TokenId> banned_;  // before min_tokens
+  TokenCounts counts_;           // only if penalised_
   struct Saved {
     TokenId token;
     float logit;
   };
-  std::vector<Saved> saved_;        // edits to take back, in order
+  std::vector<Saved> saved_;  // edits to take back, in order
 };
 
 }  // namespace vivace

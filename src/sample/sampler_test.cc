@@ -34,9 +34,9 @@ class SamplerTest : public ::testing::TestWithParam<Isa> {
     SampleScratch scratch(static_cast<int32_t>(logits.size()));
     const std::vector<float> before = logits;
     const auto token = state.Sample(ops(), logits, position, &scratch);
-    EXPECT_TRUE(std::equal(before.begin(), before.end(), logits.begin(),
-                           [](float a, float b) { return a == b || (a != a && b != b); }))
-        << "edits were not taken back";
+    EXPECT_TRUE(std::equal(before.begin(), before.end(), logits.begin(), [](float a, float b) {
+      return a == b || (a != a && b != b);
+    })) << "edits were not taken back";
     return token;
   }
 
@@ -104,7 +104,8 @@ TEST_P(SamplerTest, TopKAndMinPKeepTheirSets) {
 TEST_P(SamplerTest, FrequenciesFollowTheDistribution) {
   const std::vector<double> wanted = {0.05, 0.15, 0.3, 0.5};
   for (const SamplingParams& params :
-       {SamplingParams{}, SamplingParams{.top_k = 4, .top_p = 0.9999f}, SamplingParams{.min_p = 0.01f}}) {
+       {SamplingParams{}, SamplingParams{.top_k = 4, .top_p = 0.9999f},
+        SamplingParams{.min_p = 0.01f}}) {
     std::vector<int> counts(wanted.size());
     constexpr int kDraws = 20'000;
     for (int32_t position = 0; position < kDraws; ++position) {
@@ -124,23 +125,29 @@ TEST_P(SamplerTest, CutsAgreeWithASortedVocabulary) {
     const float temperature = seed % 3 == 0 ? 0.3f : 2.5f;
     std::vector<TokenId> order(logits.size());
     std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(),
-              [&](TokenId a, TokenId b) { return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)]; });
+    std::sort(order.begin(), order.end(), [&](TokenId a, TokenId b) {
+      return logits[static_cast<size_t>(a)] > logits[static_cast<size_t>(b)];
+    });
     double total = 0;
     std::vector<double> weights;
     for (const TokenId id : order) {
-      weights.push_back(std::exp((logits[static_cast<size_t>(id)] - logits[static_cast<size_t>(order[0])]) / temperature));
+      weights.push_back(std::exp(
+          (logits[static_cast<size_t>(id)] - logits[static_cast<size_t>(order[0])]) / temperature));
       total += weights.back();
     }
     const float top_p = 0.2f + 0.02f * static_cast<float>(seed);
     size_t kept = 0;
     for (double mass = 0; mass < top_p * total; ++kept) mass += weights[kept];
     std::vector<int> rank(order.size());
-    for (size_t i = 0; i < order.size(); ++i) rank[static_cast<size_t>(order[i])] = static_cast<int>(i);
+    for (size_t i = 0; i < order.size(); ++i)
+      rank[static_cast<size_t>(order[i])] = static_cast<int>(i);
     for (int32_t position = 0; position < 200; ++position) {
-      const auto token = Draw({.temperature = temperature, .top_p = top_p, .seed = seed}, logits, position);
-      EXPECT_LE(rank[static_cast<size_t>(*token)], static_cast<int>(kept));  // one of slack: rounding
-      const auto narrow = Draw({.temperature = temperature, .top_k = 7, .seed = seed}, logits, position);
+      const auto token =
+          Draw({.temperature = temperature, .top_p = top_p, .seed = seed}, logits, position);
+      EXPECT_LE(rank[static_cast<size_t>(*token)],
+                static_cast<int>(kept));  // one of slack: rounding
+      const auto narrow =
+          Draw({.temperature = temperature, .top_k = 7, .seed = seed}, logits, position);
       EXPECT_LT(rank[static_cast<size_t>(*narrow)], 7);
     }
   }
@@ -151,7 +158,8 @@ TEST_P(SamplerTest, SameSeedAndPositionSameToken) {
   const SamplingParams params{.temperature = 1.5f, .seed = 9};
   EXPECT_EQ(Draw(params, logits, 3), Draw(params, logits, 3));
   std::set<TokenId> drawn;
-  for (int32_t position = 0; position < 20; ++position) drawn.insert(*Draw(params, logits, position));
+  for (int32_t position = 0; position < 20; ++position)
+    drawn.insert(*Draw(params, logits, position));
   EXPECT_GT(drawn.size(), 10u);
 }
 
@@ -186,7 +194,8 @@ TEST_P(SamplerTest, NonFiniteRowsAreRefused) {
 TEST_P(SamplerTest, ABannedTokenIsNeverDrawn) {
   std::vector<float> logits(200, -std::numeric_limits<float>::infinity());
   logits[150] = logits[151] = -1000;
-  for (const SamplingParams& params : {SamplingParams{}, SamplingParams{.top_k = 50}, SamplingParams{.top_p = 0.99f}}) {
+  for (const SamplingParams& params :
+       {SamplingParams{}, SamplingParams{.top_k = 50}, SamplingParams{.top_p = 0.99f}}) {
     EXPECT_EQ(Support(params, logits), (std::set<TokenId>{150, 151}));
   }
 }
@@ -199,7 +208,8 @@ TEST_P(SamplerTest, LogprobsAgreeWithTheDefinition) {
   LogprobRow row;
   ASSERT_TRUE(ComputeLogprobs(ops(), logits, 1234, top, &row));
   EXPECT_NEAR(row.chosen.logprob, logits[1234] - std::log(sum), 1e-5);
-  EXPECT_EQ(row.rank, 1 + std::count_if(logits.begin(), logits.end(), [&](float x) { return x > logits[1234]; }));
+  EXPECT_EQ(row.rank, 1 + std::count_if(logits.begin(), logits.end(),
+                                        [&](float x) { return x > logits[1234]; }));
   std::vector<float> sorted = logits;
   std::sort(sorted.rbegin(), sorted.rend());
   ASSERT_EQ(row.num_top, 5);
@@ -234,7 +244,8 @@ TEST(SamplingParamsTest, RangesAtTheLimitAndBeyond) {
   EXPECT_EQ(field({.logit_bias = {{1, 101.0f}}}), "logit_bias");
   EXPECT_EQ(field({.stop_token_ids = {-1}}), "stop_token_ids");
   EXPECT_EQ(field({.logprobs = 21}), "logprobs");
-  EXPECT_TRUE(Validate(SamplingParams{.temperature = 100, .logit_bias = {{99, 100.0f}}, .logprobs = 20}, kVocab));
+  EXPECT_TRUE(Validate(
+      SamplingParams{.temperature = 100, .logit_bias = {{99, 100.0f}}, .logprobs = 20}, kVocab));
 }
 
 }  // namespace

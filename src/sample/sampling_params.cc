@@ -18,14 +18,15 @@ struct FloatRange {
 
 tl::unexpected<Error> OutOfRange(const char* name, double value, double low, double high,
                                  bool open_low) {
-  return Fail(ErrorCode::kInvalidArgument, "out_of_range", name, "{} is {}; give a value {} {} and at most {}",
-              name, value, open_low ? "above" : "of at least", low, high);
+  return Fail(ErrorCode::kInvalidArgument, "out_of_range", name,
+              "{} is {}; give a value {} {} and at most {}", name, value,
+              open_low ? "above" : "of at least", low, high);
 }
 
 Status CheckIds(const char* name, const std::vector<TokenId>& ids, size_t most, int32_t vocab) {
   if (ids.size() > most) {
-    return Fail(ErrorCode::kInvalidArgument, "too_many", name, "{} has {} entries; at most {} are allowed",
-                name, ids.size(), most);
+    return Fail(ErrorCode::kInvalidArgument, "too_many", name,
+                "{} has {} entries; at most {} are allowed", name, ids.size(), most);
   }
   for (const TokenId id : ids) {
     if (id < 0 || id >= vocab) {

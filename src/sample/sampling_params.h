@@ -12,9 +12,9 @@
 
 namespace vivace {
 
-// Order of edits to the logits, as vLLM applies them: allowed-token masks (min_tokens bans stop ids)
-// and logit_bias, then repetition, frequency and presence penalties, temperature, min_p, top_k,
-// top_p, draw. Log-probabilities are of the raw model distribution, before any edit.
+// Order of edits to the logits, as vLLM applies them: allowed-token masks (min_tokens bans stop
+// ids) and logit_bias, then repetition, frequency and presence penalties, temperature, min_p,
+// top_k, top_p, draw. Log-probabilities are of the raw model distribution, before any edit.
 struct SamplingParams {
   float temperature = 1.0f;         // 0: greedy; [0, 100]
   int32_t top_k = 0;                // 0: off
@@ -25,16 +25,16 @@ struct SamplingParams {
   float repetition_penalty = 1.0f;  // (0, 100], over prompt and output tokens
   std::vector<std::pair<TokenId, float>> logit_bias = {};  // each in [-100, 100]; ids unique
 
-  uint64_t seed = 0;                // of the counter-based RNG; the engine draws one if unset
+  uint64_t seed = 0;  // of the counter-based RNG; the engine draws one if unset
   bool seeded = false;
 
-  int32_t max_tokens = 0;           // output tokens; 0 only together with prompt_logprobs/echo
-  int32_t min_tokens = 0;           // before these, EOS and stop ids cannot be drawn
+  int32_t max_tokens = 0;  // output tokens; 0 only together with prompt_logprobs/echo
+  int32_t min_tokens = 0;  // before these, EOS and stop ids cannot be drawn
   bool ignore_eos = false;
   std::vector<TokenId> stop_token_ids = {};
 
-  int32_t logprobs = -1;            // -1: none; n: the drawn token's and the n most likely; <= 20
-  int32_t prompt_logprobs = -1;     // the same over the prompt's tokens
+  int32_t logprobs = -1;         // -1: none; n: the drawn token's and the n most likely; <= 20
+  int32_t prompt_logprobs = -1;  // the same over the prompt's tokens
 };
 
 // Ranges, finiteness and ids below `vocab`; the error's field names the parameter.

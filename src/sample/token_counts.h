@@ -13,8 +13,8 @@ namespace vivace {
 class TokenCounts {
  public:
   struct Entry {
-    TokenId token = -1;       // -1: free
-    int32_t outputs = 0;      // times generated
+    TokenId token = -1;   // -1: free
+    int32_t outputs = 0;  // times generated
   };
 
   // Room for `tokens` distinct tokens; empty again. Allocates.

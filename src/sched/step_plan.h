@@ -12,9 +12,9 @@ namespace vivace {
 
 // Which of an item's rows need logits.
 enum class LogitRows : uint8_t {
-  kNone,   // a prompt chunk that is not the last
-  kLast,   // a decode, or the chunk that ends the prompt: one token is sampled
-  kAll,    // prompt log-probabilities are wanted; `sample` says if the last row is sampled too
+  kNone,  // a prompt chunk that is not the last
+  kLast,  // a decode, or the chunk that ends the prompt: one token is sampled
+  kAll,   // prompt log-probabilities are wanted; `sample` says if the last row is sampled too
 };
 
 // One sequence's share of the step: tokens [first_token, first_token + num_tokens) of the plan at
@@ -33,7 +33,7 @@ struct PlanItem {
 
 struct StepPlan {
   uint64_t step = 0;
-  std::vector<PlanItem> items;     // decodes first
+  std::vector<PlanItem> items;  // decodes first
   std::vector<TokenId> tokens;
   std::vector<BlockId> block_ids;
   int32_t prefill_tokens = 0;
@@ -50,14 +50,14 @@ struct StepPlan {
 
 struct TokenLogprob {
   TokenId token = -1;
-  float logprob = 0.0f;            // natural log, raw model distribution
+  float logprob = 0.0f;  // natural log, raw model distribution
 };
 
 // Log-probabilities of one position: the token that stands there and the most likely ones, best
 // first, as a range of StepResult::top_logprobs.
 struct LogprobRow {
   TokenLogprob chosen;
-  int32_t rank = 0;                // of `chosen`, 1 = most likely
+  int32_t rank = 0;  // of `chosen`, 1 = most likely
   int32_t first_top = 0;
   int32_t num_top = 0;
 };
@@ -65,16 +65,16 @@ struct LogprobRow {
 enum class SampleError : uint8_t { kNone, kNonFiniteLogits };
 
 struct SampledToken {
-  int32_t item = 0;                // index into StepPlan::items
+  int32_t item = 0;  // index into StepPlan::items
   TokenId token = -1;
   SampleError error = SampleError::kNone;
-  int32_t logprob_row = -1;        // index into logprob_rows, or -1
+  int32_t logprob_row = -1;  // index into logprob_rows, or -1
 };
 
 struct StepResult {
   uint64_t step = 0;
-  std::vector<SampledToken> sampled;          // in the order of the plan's sampling items
-  std::vector<LogprobRow> logprob_rows;       // sampled rows and prompt rows
+  std::vector<SampledToken> sampled;     // in the order of the plan's sampling items
+  std::vector<LogprobRow> logprob_rows;  // sampled rows and prompt rows
   std::vector<TokenLogprob> top_logprobs;
   // Prompt rows of item i: logprob_rows[prompt_rows[i].first .. + count); the k-th belongs to the
   // prompt token at position first_position + k + 1.

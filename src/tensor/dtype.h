@@ -8,15 +8,27 @@
 namespace vivace {
 
 enum class DType : uint8_t {
-  kF32, kF16, kBF16,
-  kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0,
-  kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K,
-  kIQ4_NL, kIQ4_XS, kMXFP4,
+  kF32,
+  kF16,
+  kBF16,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4,
 };
 
 struct DTypeInfo {
   DType dtype;
-  std::string_view name;   // as llama.cpp and people write it: "Q4_1", "BF16"
+  std::string_view name;  // as llama.cpp and people write it: "Q4_1", "BF16"
   int32_t block_elems;
   int32_t block_bytes;
 };

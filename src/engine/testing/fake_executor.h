@@ -22,7 +22,8 @@ class FakeExecutor final : public Executor {
   // The token after `tokens`, unless `next` overrides it.
   static TokenId NextToken(std::span<const TokenId> tokens, int32_t vocab) {
     uint64_t hash = 1469598103934665603ull;
-    for (const TokenId token : tokens) hash = (hash ^ static_cast<uint64_t>(token)) * 1099511628211ull;
+    for (const TokenId token : tokens)
+      hash = (hash ^ static_cast<uint64_t>(token)) * 1099511628211ull;
     return static_cast<TokenId>((hash >> 20) % static_cast<uint64_t>(vocab));
   }
 
@@ -48,11 +49,13 @@ class FakeExecutor final : public Executor {
 
   const ExecutorLimits& limits() const override { return limits_; }
 
-  void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t, std::span<const TokenId> tokens,
-                int32_t) override {
+  void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t,
+                std::span<const TokenId> tokens, int32_t) override {
     Slot& s = At(slot);
     VIVACE_CHECK(!s.bound);
-    s = {.bound = true, .logprobs = params.logprobs, .prompt_logprobs = params.prompt_logprobs,
+    s = {.bound = true,
+         .logprobs = params.logprobs,
+         .prompt_logprobs = params.prompt_logprobs,
          .tokens = std::vector<TokenId>(tokens.begin(), tokens.end())};
     s.tokens.reserve(static_cast<size_t>(limits_.max_model_len));
   }

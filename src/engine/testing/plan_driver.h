@@ -2,6 +2,7 @@
 // their own, steps that say how many tokens each computes. One thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>

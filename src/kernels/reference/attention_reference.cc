@@ -1,5 +1,5 @@
-// The attention half of a layer in scalar fp32: the oracle. Kept as plain as the definition: scores,
-// softmax, weighted sum, one (row, head) at a time over the whole context.
+// The attention half of a layer in scalar fp32: the oracle. Kept as plain as the definition:
+// scores, softmax, weighted sum, one (row, head) at a time over the whole context.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,10 +15,14 @@ namespace {
 // Block: [kv_heads][K or V][block_size][head_dim] floats.
 struct Layout {
   explicit Layout(const KvGeometry& g)
-      : head_dim(g.head_dim), plane(int64_t{g.block_size} * g.head_dim), head(2 * plane), block(head * g.kv_heads) {}
+      : head_dim(g.head_dim),
+        plane(int64_t{g.block_size} * g.head_dim),
+        head(2 * plane),
+        block(head * g.kv_heads) {}
 
   float* Key(std::byte* data, int32_t block_id, int32_t kv_head, int32_t offset) const {
-    return reinterpret_cast<float*>(data) + block_id * block + kv_head * head + int64_t{offset} * head_dim;
+    return reinterpret_cast<float*>(data) + block_id * block + kv_head * head +
+           int64_t{offset} * head_dim;
   }
   float* Value(std::byte* data, int32_t block_id, int32_t kv_head, int32_t offset) const {
     return Key(data, block_id, kv_head, offset) + plane;
@@ -33,10 +37,12 @@ size_t RawOffset(int32_t rows, int32_t cols, int threads) {
 
 // The scores of one worker: a context of floats.
 size_t ScoreBytes(const WorkspaceShape& shape) {
-  return static_cast<size_t>(shape.max_context) * sizeof(float) * static_cast<size_t>(shape.threads);
+  return static_cast<size_t>(shape.max_context) * sizeof(float) *
+         static_cast<size_t>(shape.threads);
 }
 
-void AttendHead(const AttentionArgs& args, const Layout& layout, int32_t row, int32_t head, float* scores) {
+void AttendHead(const AttentionArgs& args, const Layout& layout, int32_t row, int32_t head,
+                float* scores) {
   const KvGeometry& g = args.kv.geometry;
   const RowPlace place = Locate(args.step.sequences, row);
   const int32_t kv_head = head / (args.heads / g.kv_heads);
@@ -46,8 +52,8 @@ void AttendHead(const AttentionArgs& args, const Layout& layout, int32_t row, in
   const int32_t begin = args.window > 0 ? std::max(0, place.position + 1 - args.window) : 0;
   float best = -std::numeric_limits<float>::infinity();
   for (int32_t t = begin; t <= place.position; ++t) {
-    const float* k = layout.Key(args.kv.data, place.sequence->blocks[t / g.block_size].value, kv_head,
-                                t % g.block_size);
+    const float* k = layout.Key(args.kv.data, place.sequence->blocks[t / g.block_size].value,
+                                kv_head, t % g.block_size);
     float score = 0;
     for (int32_t d = 0; d < g.head_dim; ++d) score += q[d] * k[d];
     scores[t - begin] = score * args.scale;
@@ -57,8 +63,8 @@ void AttendHead(const AttentionArgs& args, const Layout& layout, int32_t row, in
   std::fill(out, out + g.head_dim, 0.0f);
   for (int32_t t = begin; t <= place.position; ++t) {
     const float weight = std::exp(scores[t - begin] - best);
-    const float* v = layout.Value(args.kv.data, place.sequence->blocks[t / g.block_size].value, kv_head,
-                                  t % g.block_size);
+    const float* v = layout.Value(args.kv.data, place.sequence->blocks[t / g.block_size].value,
+                                  kv_head, t % g.block_size);
     sum += weight;
     for (int32_t d = 0; d < g.head_dim; ++d) out[d] += weight * v[d];
   }
@@ -68,13 +74,14 @@ void AttendHead(const AttentionArgs& args, const Layout& layout, int32_t row, in
 }  // namespace
 
 size_t KvBlockBytes(const KvGeometry& g) {
-  const bool sound = g.dtype == KvDType::kF32 && g.head_dim > 0 && g.head_dim % 2 == 0 && g.kv_heads > 0 &&
-                     g.block_size > 0;
+  const bool sound = g.dtype == KvDType::kF32 && g.head_dim > 0 && g.head_dim % 2 == 0 &&
+                     g.kv_heads > 0 && g.block_size > 0;
   return sound ? static_cast<size_t>(Layout(g).block) * sizeof(float) : 0;
 }
 
 size_t AttentionWorkspaceBytes(const WorkspaceShape& shape) {
-  const size_t raw = static_cast<size_t>(shape.max_rows) * static_cast<size_t>(shape.qkv_rows) * sizeof(float);
+  const size_t raw =
+      static_cast<size_t>(shape.max_rows) * static_cast<size_t>(shape.qkv_rows) * sizeof(float);
   return std::max(RawOffset(shape.max_rows, shape.hidden, shape.threads) + raw, ScoreBytes(shape));
 }
 
@@ -86,7 +93,8 @@ void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
                         .norm = {args.norm_weight, args.norm_eps}};
   int64_t outputs = 0;
   for (int i = 0; i < args.qkv->num_parts; ++i) outputs += args.qkv->parts[i].rows;
-  auto* raw = reinterpret_cast<float*>(workspace.data + RawOffset(input.rows, input.cols, pool.size()));
+  auto* raw =
+      reinterpret_cast<float*>(workspace.data + RawOffset(input.rows, input.cols, pool.size()));
   const PreparedInput prepared = kLinearOps.prepare(input, *args.qkv, workspace.data, pool);
   kLinearOps.multiply(*args.qkv, prepared, Epilogue::kStore, raw, outputs, pool);
   const Layout layout(args.kv.geometry);
@@ -106,7 +114,8 @@ void Attention(const AttentionArgs& args, Workspace workspace, ThreadPool& pool)
   pool.Run([&](int worker) {
     float* scores = reinterpret_cast<float*>(workspace.data) + worker * per_worker;
     for (int64_t i = worker; i < items; i += pool.size()) {
-      AttendHead(args, layout, static_cast<int32_t>(i / args.heads), static_cast<int32_t>(i % args.heads), scores);
+      AttendHead(args, layout, static_cast<int32_t>(i / args.heads),
+                 static_cast<int32_t>(i % args.heads), scores);
     }
   });
 }

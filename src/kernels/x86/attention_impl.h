@@ -1,10 +1,10 @@
 // Paged attention of the x86 tiers, as templates over the tier's Vec and the cache's element type.
 // Included by attention_<tier>.cc only. See kernels/attention.h for what must hold.
 //
-// A unit of work is up to kMaxTileRows (query row, head) pairs of one kv head, rows of one sequence:
-// each K and V load serves all of them. With few units (decoding a few sequences) every split of a
-// unit is an item of its own and whoever finishes last merges; with many, one item runs a unit's
-// splits one after the other. Both do the same arithmetic in the same order.
+// A unit of work is up to kMaxTileRows (query row, head) pairs of one kv head, rows of one
+// sequence: each K and V load serves all of them. With few units (decoding a few sequences) every
+// split of a unit is an item of its own and whoever finishes last merges; with many, one item runs
+// a unit's splits one after the other. Both do the same arithmetic in the same order.
 #pragma once
 
 #include <cstring>
@@ -24,10 +24,10 @@ constexpr size_t kPartialBytesPerThread = 1 << 20;
 // One sequence's place in the list of items; lives in the workspace.
 struct SequenceItems {
   int32_t first_item;
-  int32_t chunks;       // of (row, head) pairs; units are kv_heads * chunks
-  int32_t splits;       // items per unit
-  int32_t first_unit;   // counter index; splits > 1 only
-  int64_t partials;     // floats into the partial area; splits > 1 only
+  int32_t chunks;      // of (row, head) pairs; units are kv_heads * chunks
+  int32_t splits;      // items per unit
+  int32_t first_unit;  // counter index; splits > 1 only
+  int64_t partials;    // floats into the partial area; splits > 1 only
 };
 
 template <class V>
@@ -106,12 +106,24 @@ void ValueTile(const float* p, const float* alpha, const typename Kv::T* const* 
 template <class Fn>
 void WithRows(int rows, Fn&& fn) {
   switch (rows) {
-    case 1: fn.template operator()<1>(); break;
-    case 2: fn.template operator()<2>(); break;
-    case 3: fn.template operator()<3>(); break;
-    case 4: fn.template operator()<4>(); break;
-    case 5: fn.template operator()<5>(); break;
-    default: fn.template operator()<6>(); break;
+    case 1:
+      fn.template operator()<1>();
+      break;
+    case 2:
+      fn.template operator()<2>();
+      break;
+    case 3:
+      fn.template operator()<3>();
+      break;
+    case 4:
+      fn.template operator()<4>();
+      break;
+    case 5:
+      fn.template operator()<5>();
+      break;
+    default:
+      fn.template operator()<6>();
+      break;
   }
 }
 
@@ -151,7 +163,8 @@ class Unit {
       const float* q = Query(r);
       float* out = s_.q + r * stride_;
       int d = 0;
-      for (; d + V::kLanes <= head_dim_; d += V::kLanes) V::Store(out + d, V::Mul(V::Load(q + d), scale));
+      for (; d + V::kLanes <= head_dim_; d += V::kLanes)
+        V::Store(out + d, V::Mul(V::Load(q + d), scale));
       for (; d < head_dim_; ++d) out[d] = q[d] * args_.scale;
     }
   }
@@ -281,8 +294,8 @@ class Unit {
     });
   }
 
-  // Turns row r's scores into weights and updates its maximum and sum. Positions the row may not see
-  // get the weight 0, whatever their score is.
+  // Turns row r's scores into weights and updates its maximum and sum. Positions the row may not
+  // see get the weight 0, whatever their score is.
   void Softmax(int r, int32_t tile, int first_group, int groups) {
     constexpr int kVecsPerGroup = kGroup / V::kLanes;
     constexpr int kMaxVecs = kPositionTile / V::kLanes;
@@ -323,8 +336,8 @@ class Unit {
       WithRows(count, [&]<int kR>() {
         int piece = 0;
         for (; piece + V::kValuePairs <= pieces; piece += V::kValuePairs) {
-          ValueTile<V, Kv, kR, V::kValuePairs>(p, s_.alpha + row, values, first, last, stride_, piece,
-                                               out, stride_);
+          ValueTile<V, Kv, kR, V::kValuePairs>(p, s_.alpha + row, values, first, last, stride_,
+                                               piece, out, stride_);
         }
         for (; piece < pieces; ++piece) {
           ValueTile<V, Kv, kR, 1>(p, s_.alpha + row, values, first, last, stride_, piece, out,
@@ -357,13 +370,14 @@ struct AttentionPlan {
   SequenceItems* sequences;  // [max_sequences + 1]; the last holds the number of items
   int32_t* counters;
   float* partials;
-  int64_t partial_floats;    // room
-  int32_t max_units;         // room for counters
+  int64_t partial_floats;  // room
+  int32_t max_units;       // room for counters
 };
 
 constexpr size_t Align64(size_t n) { return (n + 63) / 64 * 64; }
 
-[[maybe_unused]] inline AttentionPlan CarveAttention(std::byte* data, size_t bytes, int32_t sequences, int threads) {
+[[maybe_unused]] inline AttentionPlan CarveAttention(std::byte* data, size_t bytes,
+                                                     int32_t sequences, int threads) {
   AttentionPlan plan;
   const size_t list = Align64((static_cast<size_t>(sequences) + 1) * sizeof(SequenceItems));
   plan.max_units = kItemsPerThread * threads;
@@ -381,8 +395,8 @@ constexpr size_t Align64(size_t n) { return (n + 63) / 64 * 64; }
 }
 
 // Fills plan.sequences; returns the number of items.
-[[maybe_unused]] inline int32_t PlanItems(const AttentionArgs& args, int tile_rows, int value_dim, int threads,
-                         const AttentionPlan& plan) {
+[[maybe_unused]] inline int32_t PlanItems(const AttentionArgs& args, int tile_rows, int value_dim,
+                                          int threads, const AttentionPlan& plan) {
   const int kv_heads = args.kv.geometry.kv_heads;
   const int group = args.heads / kv_heads;
   int64_t units = 0;
@@ -424,7 +438,10 @@ void RunItem(const AttentionArgs& args, const KvLayout<V, Kv>& layout, const Att
   int lo = 0, hi = static_cast<int>(args.step.sequences.size()) - 1;
   while (lo < hi) {  // the last sequence that starts at or before the item
     const int mid = (lo + hi + 1) / 2;
-    if (plan.sequences[mid].first_item <= item) lo = mid; else hi = mid - 1;
+    if (plan.sequences[mid].first_item <= item)
+      lo = mid;
+    else
+      hi = mid - 1;
   }
   const SequenceItems& place = plan.sequences[lo];
   const SequenceRows& sequence = args.step.sequences[lo];
@@ -470,8 +487,8 @@ void AttentionOf(const AttentionArgs& args, Workspace workspace, ThreadPool& poo
       CarveAttention(workspace.data, workspace.bytes,
                      static_cast<int32_t>(args.step.sequences.size()), pool.size());
   const int32_t items = PlanItems(args, tile_rows, layout.value_dim, pool.size(), plan);
-  // Backwards: prompt chunks stand last in a step and their last rows see most, so the longest items
-  // start first.
+  // Backwards: prompt chunks stand last in a step and their last rows see most, so the longest
+  // items start first.
   pool.ForEach(items, [&](int64_t i) {
     RunItem<V, Kv>(args, layout, plan, tile_rows, static_cast<int32_t>(items - 1 - i));
   });

@@ -3,7 +3,8 @@
 // Per block: kv heads one after the other; per head first K, then V.
 //   K  groups of 16 positions; in a group [head_dim/2][16 positions][2 dims]: one load holds a pair
 //      of dims for 16 (or 8) positions, so a score needs no horizontal sum.
-//   V  one row per position, head_dim padded to a multiple of 2 * kLanes. Inside each such piece the
+//   V  one row per position, head_dim padded to a multiple of 2 * kLanes. Inside each such piece
+//   the
 //      values j and j + kLanes share a 32-bit word, so that two bit operations widen bf16 to two
 //      vectors of consecutive dims.
 // fp32 caches have the same shape with two words where bf16 has one.
@@ -18,8 +19,8 @@
 namespace vivace::kernels {
 namespace {  // internal linkage: no tier may end up with another's instructions
 
-constexpr int kGroup = 16;             // positions of a K group
-constexpr int32_t kMaxHeadDim = 512;   // what the register-tile scratch is made for
+constexpr int kGroup = 16;            // positions of a K group
+constexpr int32_t kMaxHeadDim = 512;  // what the register-tile scratch is made for
 
 template <class V>
 struct Bf16Elements {
@@ -101,9 +102,9 @@ struct KvLayout {
   }
 
   int32_t block_size;
-  int32_t value_dim;   // padded
+  int32_t value_dim;  // padded
   int64_t key_group;
-  int64_t keys;        // of one head
+  int64_t keys;  // of one head
   int64_t head;
   int64_t block;
 };

@@ -17,7 +17,8 @@ size_t RawQkvOffset(int32_t rows, int32_t hidden, int threads) {
 
 template <const LinearOps& kLinear>
 size_t AttentionWorkspaceBytesImpl(const WorkspaceShape& shape) {
-  const size_t raw = static_cast<size_t>(shape.max_rows) * static_cast<size_t>(shape.qkv_rows) * sizeof(float);
+  const size_t raw =
+      static_cast<size_t>(shape.max_rows) * static_cast<size_t>(shape.qkv_rows) * sizeof(float);
   const size_t norm_qkv = RawQkvOffset<kLinear>(shape.max_rows, shape.hidden, shape.threads) + raw;
   const size_t attention = AttentionListBytes(shape.max_sequences, shape.threads) +
                            kPartialBytesPerThread * static_cast<size_t>(shape.threads);
@@ -47,8 +48,8 @@ void NormQkvOf(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
                         .norm = {args.norm_weight, args.norm_eps}};
   int64_t outputs = 0;
   for (int i = 0; i < args.qkv->num_parts; ++i) outputs += args.qkv->parts[i].rows;
-  auto* raw = reinterpret_cast<float*>(
-      workspace.data + RawQkvOffset<kLinear>(input.rows, input.cols, pool.size()));
+  auto* raw = reinterpret_cast<float*>(workspace.data +
+                                       RawQkvOffset<kLinear>(input.rows, input.cols, pool.size()));
   const PreparedInput prepared = kLinear.prepare(input, *args.qkv, workspace.data, pool);
   kLinear.multiply(*args.qkv, prepared, Epilogue::kStore, raw, outputs, pool);
   const KvLayout<V, Kv> layout(args.kv.geometry);

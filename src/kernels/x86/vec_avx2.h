@@ -106,8 +106,8 @@ struct Vec {
         _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), nan));
   }
   static void StorePair(uint16_t* p, F low, F high) {
-    const __m256i hi = _mm256_and_si256(RoundToBf16(high),
-                                        _mm256_set1_epi32(static_cast<int>(0xffff0000u)));
+    const __m256i hi =
+        _mm256_and_si256(RoundToBf16(high), _mm256_set1_epi32(static_cast<int>(0xffff0000u)));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         _mm256_or_si256(hi, _mm256_srli_epi32(RoundToBf16(low), 16)));
   }

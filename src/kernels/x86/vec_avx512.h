@@ -1,6 +1,6 @@
 // Sixteen floats at once, for the templates that serve both x86 tiers (attention_impl.h,
-// norm_qkv_impl.h, vocab_impl.h). Only files built for AVX-512 may include this; the struct lives in
-// the tier's namespace, so no other tier's file can end up with its code.
+// norm_qkv_impl.h, vocab_impl.h). Only files built for AVX-512 may include this; the struct lives
+// in the tier's namespace, so no other tier's file can end up with its code.
 #pragma once
 
 #include <immintrin.h>
@@ -73,8 +73,8 @@ struct Vec {
     x = _mm512_max_ps(_mm512_set1_ps(-87.0f), x);  // this order keeps a NaN
     const F n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
                                      _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    F r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693145752f), x);   // ln 2, high part
-    r = _mm512_fnmadd_ps(n, _mm512_set1_ps(1.42860677e-6f), r);   // and low part
+    F r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693145752f), x);  // ln 2, high part
+    r = _mm512_fnmadd_ps(n, _mm512_set1_ps(1.42860677e-6f), r);  // and low part
     F p = _mm512_set1_ps(1.0f / 720);
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 120));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 24));
@@ -103,8 +103,8 @@ struct Vec {
     return _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x00400000));
   }
   static void StorePair(uint16_t* p, F low, F high) {
-    const __m512i hi = _mm512_and_si512(RoundToBf16(high),
-                                        _mm512_set1_epi32(static_cast<int>(0xffff0000u)));
+    const __m512i hi =
+        _mm512_and_si512(RoundToBf16(high), _mm512_set1_epi32(static_cast<int>(0xffff0000u)));
     _mm512_storeu_si512(p, _mm512_or_si512(hi, _mm512_srli_epi32(RoundToBf16(low), 16)));
   }
 };

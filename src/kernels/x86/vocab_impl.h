@@ -25,7 +25,8 @@ void ForVectors(const float* x, int32_t count, float filler, Visit&& visit) {
   }
 }
 
-// All lanes of the maximum compare false against a NaN, so NaN and +inf are looked for on their own.
+// All lanes of the maximum compare false against a NaN, so NaN and +inf are looked for on their
+// own.
 template <class V>
 float MaxImpl(const float* x, int32_t count) {
   const auto limit = V::Set1(std::numeric_limits<float>::max());
@@ -44,8 +45,8 @@ int32_t FindImpl(const float* x, int32_t count, float value) {
   for (int32_t i = 0; i < count; i += V::kLanes) {
     const int left = count - i < V::kLanes ? count - i : V::kLanes;
     const auto v = left == V::kLanes ? V::Load(x + i) : V::LoadFirst(x + i, left);
-    const uint32_t equal = V::GreaterEqualBits(v, wanted) & V::GreaterEqualBits(wanted, v) &
-                           ((1u << left) - 1);
+    const uint32_t equal =
+        V::GreaterEqualBits(v, wanted) & V::GreaterEqualBits(wanted, v) & ((1u << left) - 1);
     if (equal != 0) return i + std::countr_zero(equal);
   }
   return -1;
@@ -75,9 +76,8 @@ template <class V>
 int32_t CountAboveImpl(const float* x, int32_t count, float value) {
   const auto limit = V::Set1(value);
   int32_t n = 0;
-  ForVectors<V>(x, count, kMinusInfinity, [&](int32_t, typename V::F v) {
-    n += std::popcount(V::GreaterBits(v, limit));
-  });
+  ForVectors<V>(x, count, kMinusInfinity,
+                [&](int32_t, typename V::F v) { n += std::popcount(V::GreaterBits(v, limit)); });
   return n;
 }
 

@@ -2,8 +2,8 @@
 // below happens on it unless said otherwise.
 //
 // A request is handed over once its body is complete and has passed the framing policy
-// (http/policy.h). The handler answers through its Exchange, at once or later, whole or as a stream;
-// an Exchange that is dropped unanswered sends 500, one dropped in mid-stream is cut.
+// (http/policy.h). The handler answers through its Exchange, at once or later, whole or as a
+// stream; an Exchange that is dropped unanswered sends 500, one dropped in mid-stream is cut.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@
 namespace vivace::server {
 
 struct HttpRequest {
-  std::string method;    // upper case
-  std::string path;      // of the target, without query; not decoded, no "//", no dot segments
-  std::string query;     // after '?', may be empty
+  std::string method;  // upper case
+  std::string path;    // of the target, without query; not decoded, no "//", no dot segments
+  std::string query;   // after '?', may be empty
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
   bool keep_alive = true;
@@ -58,8 +58,8 @@ class Exchange {
 
   virtual bool closed() const = 0;
   // Called once if the client goes away before the answer is complete: its end of the connection
-  // closed (either direction), a write stalled, Cut, or Stop. Always later, from the loop, never from
-  // inside this call. Set before answering.
+  // closed (either direction), a write stalled, Cut, or Stop. Always later, from the loop, never
+  // from inside this call. Set before answering.
   virtual void OnClose(std::function<void()> callback) = 0;
 };
 
@@ -68,13 +68,13 @@ using Handler = std::function<void(ExchangePtr)>;
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  uint16_t port = 8000;               // 0: any free port
-  size_t max_body_bytes = 0;          // 0: limits::kMaxBodyBytes
-  int header_timeout_ms = 10'000;     // absolute, from the first byte
+  uint16_t port = 8000;            // 0: any free port
+  size_t max_body_bytes = 0;       // 0: limits::kMaxBodyBytes
+  int header_timeout_ms = 10'000;  // absolute, from the first byte
   int body_timeout_ms = 30'000;
-  int idle_timeout_ms = 60'000;       // keep-alive
-  int write_stall_ms = 30'000;        // without any progress of a pending write
-  int max_connections = 0;            // 0: from the file-descriptor limit
+  int idle_timeout_ms = 60'000;  // keep-alive
+  int write_stall_ms = 30'000;   // without any progress of a pending write
+  int max_connections = 0;       // 0: from the file-descriptor limit
 };
 
 class HttpServer {
@@ -82,10 +82,10 @@ class HttpServer {
   // Called when the headers of a request are in, before its body is read: an error answer refuses
   // the request from the header alone (admission, unknown route, method).
   struct Refusal {
-    int status = 0;                   // 0: go on
+    int status = 0;  // 0: go on
     Headers headers;
     std::string body;
-    std::shared_ptr<void> ticket;     // for HttpRequest::ticket, if the request goes on
+    std::shared_ptr<void> ticket;  // for HttpRequest::ticket, if the request goes on
   };
   using HeaderCheck = std::function<Refusal(const HttpRequest& without_body)>;
 
@@ -107,7 +107,8 @@ class HttpServer {
   // Loop thread: runs `work` once after `ms`.
   virtual void After(int ms, std::function<void()> work) = 0;
 
-  // Loop thread: stop accepting, close idle connections, answer with "Connection: close" from now on.
+  // Loop thread: stop accepting, close idle connections, answer with "Connection: close" from now
+  // on.
   virtual void BeginDrain() = 0;
   virtual int open_connections() const = 0;
   // Answers not wholly taken by the kernel yet.

@@ -7,6 +7,8 @@
 
 #include <boost/json/parse.hpp>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <set>
 
 #include "base/limits.h"
@@ -269,6 +271,12 @@ TEST(CombineParams, InputIsRequired) {
     const json::value body = json::parse(text);
     EXPECT_FALSE(ParseParams(body, {kChat, kVocab})) << text;
   }
+}
+
+TEST(ParamTable, ThePageInDocsIsCurrent) {
+  std::ifstream file(VIVACE_SOURCE_DIR "/docs/parameters.md");
+  const std::string page(std::istreambuf_iterator<char>(file), {});
+  EXPECT_EQ(page, ParamTableMarkdown()) << "run ./dev docs";
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "server/service/service.h"
 
 #include <algorithm>
+#include <boost/algorithm/string/predicate.hpp>
 #include <charconv>
 #include <random>
 #include <utility>
@@ -31,6 +32,20 @@ size_t DeclaredBytes(const HttpRequest& request) {
   size_t bytes = 0;
   std::from_chars(text.data(), text.data() + text.size(), bytes);
   return bytes;
+}
+
+// A JSON body may say so or say nothing; anything else is refused before it is read.
+bool SaysJson(const HttpRequest& request) {
+  std::string_view type = request.header("content-type");
+  type = type.substr(0, type.find_first_of("; \t"));
+  return type.empty() || boost::algorithm::iequals(type, "application/json");
+}
+
+HttpServer::Refusal NotJson() {
+  const Error error{ErrorCode::kInvalidArgument, "unsupported_media_type",
+                    "the body must be JSON; send the header Content-Type: application/json", ""};
+  return {
+      .status = 415, .headers = ErrorHeaders(error), .body = ErrorBody(error), .ticket = nullptr};
 }
 
 std::string RandomPrefix() {
@@ -118,8 +133,7 @@ std::vector<Route> Service::MakeRoutes() {
   };
 }
 
-// ---- from request to handler
-// ---------------------------------------------------------------------
+// ---- from request to handler --------------------------------------------------------------------
 
 HttpServer::Refusal Service::Check(const HttpRequest& request) {
   const Router::Match match = router_.Find(request.method, request.path);
@@ -132,6 +146,9 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
     if (!match.allow.empty()) refusal.headers.emplace_back("allow", match.allow);
     metrics_.CountRejection(Rejection::kNoRoute);
     metrics_.CountResponse(match.status);
+  } else if (match.route->generates && !SaysJson(request)) {
+    refusal = NotJson();
+    metrics_.CountResponse(refusal.status);
   } else if (match.route->generates) {
     auto ticket = admission_.Admit(DeclaredBytes(request));
     if (ticket) {

@@ -1,0 +1,107 @@
+// Launch and Await must not allocate, on any thread: counted by replacing the global operator new of
+// this program.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "engine/testing/plan_driver.h"
+#include "engine/testing/tiny_model.h"
+
+namespace {
+
+std::atomic<int64_t> allocations{0};
+
+void* Allocate(size_t bytes, size_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* data = nullptr;
+  if (posix_memalign(&data, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes) != 0) std::abort();
+  return data;
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) { return Allocate(bytes, alignof(std::max_align_t)); }
+void* operator new[](size_t bytes) { return Allocate(bytes, alignof(std::max_align_t)); }
+void* operator new(size_t bytes, std::align_val_t a) { return Allocate(bytes, static_cast<size_t>(a)); }
+void* operator new[](size_t bytes, std::align_val_t a) { return Allocate(bytes, static_cast<size_t>(a)); }
+void operator delete(void* data) noexcept { std::free(data); }
+void operator delete[](void* data) noexcept { std::free(data); }
+void operator delete(void* data, size_t) noexcept { std::free(data); }
+void operator delete[](void* data, size_t) noexcept { std::free(data); }
+void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
+void operator delete[](void* data, std::align_val_t) noexcept { std::free(data); }
+void operator delete(void* data, size_t, std::align_val_t) noexcept { std::free(data); }
+void operator delete[](void* data, size_t, std::align_val_t) noexcept { std::free(data); }
+
+namespace vivace {
+namespace {
+
+class ExecutorAllocationTest : public ::testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Tiers, ExecutorAllocationTest, ::testing::ValuesIn(testing::Tiers()),
+                         [](const auto& info) { return std::string(Name(info.param)); });
+
+// One sequence's item of a hand-made plan: all of its tokens, in blocks of its own.
+void AddItem(StepPlan* plan, int32_t slot, int32_t tokens, LogitRows rows) {
+  PlanItem item{.slot = SeqSlot(slot),
+                .first_token = static_cast<int32_t>(plan->tokens.size()),
+                .num_tokens = tokens,
+                .first_block = static_cast<int32_t>(plan->block_ids.size()),
+                .num_blocks = (tokens + 15) / 16,
+                .logit_rows = rows,
+                .sample = rows != LogitRows::kNone};
+  for (int32_t i = 0; i < tokens; ++i) plan->tokens.push_back((slot * 31 + i) % 260);
+  for (int32_t i = 0; i < item.num_blocks; ++i) {
+    plan->block_ids.emplace_back(static_cast<int32_t>(plan->block_ids.size()));
+  }
+  plan->items.push_back(item);
+}
+
+TEST_P(ExecutorAllocationTest, AStepAllocatesNothing) {
+  const testing::TinyModel model({.context = 512});
+  EngineConfig config = testing::TestConfig(GetParam(), 3);
+  const auto executor = testing::MakeExecutor(config, model.file());
+  SamplingParams params;
+  params.top_p = 0.9f;
+  params.top_k = 40;
+  params.min_p = 0.01f;
+  params.frequency_penalty = 0.5f;
+  params.repetition_penalty = 1.1f;
+  params.logit_bias = {{3, 1.0f}};
+  params.min_tokens = 5;
+  params.stop_token_ids = {4, 5};
+  params.max_tokens = 100;
+  params.logprobs = 20;
+  params.prompt_logprobs = 20;
+  const std::vector<TokenId> prompt(300, 1);
+  for (int32_t slot = 0; slot < 40; ++slot) executor->BindSlot(SeqSlot(slot), params, 0, prompt, 300);
+
+  StepPlan full, small;  // a full step is the first this result sees, and the small one comes between
+  AddItem(&full, 0, 300, LogitRows::kAll);
+  AddItem(&full, 1, 173, LogitRows::kAll);
+  for (int32_t slot = 2; slot < 40; ++slot) AddItem(&full, slot, 1, LogitRows::kLast);
+  AddItem(&small, 0, 5, LogitRows::kLast);
+  StepResult result;
+  executor->Launch(small);
+  executor->Await(&result);
+
+  const int64_t before = allocations.load();
+  for (const StepPlan* plan : {&small, &full, &small, &full, &full}) {
+    executor->Launch(*plan);
+    executor->Await(&result);
+  }
+  const int64_t after = allocations.load();
+  EXPECT_EQ(after - before, 0);
+  EXPECT_EQ(result.sampled.size(), 40u);
+  EXPECT_EQ(result.logprob_rows.size(), 299u + 172u + 40u);
+}
+
+TEST(ExecutorAllocationTest, TheCounterCounts) {
+  const int64_t before = allocations.load();
+  auto value = std::make_unique<int>(1);
+  EXPECT_EQ(allocations.load() - before, 1) << *value;
+}
+
+}  // namespace
+}  // namespace vivace

@@ -1,0 +1,157 @@
+#include "engine/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace vivace {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kGiB = size_t{1} << 30;
+constexpr size_t kWeights = 100u << 20;
+
+// 2 layers of 2 kv heads of 64 in fp32: 2 * 2 * 16 * 64 * 2 * 4 B = 32 KiB a block.
+constexpr size_t kBlockBytes = 32u << 10;
+
+model::ModelSpec Spec(int32_t context = 4096) {
+  model::ModelSpec spec;
+  spec.vocab = 1000;
+  spec.hidden = 256;
+  spec.context = context;
+  model::LayerSpec layer;
+  layer.attention.heads = 4;
+  layer.attention.kv_heads = 2;
+  layer.attention.head_dim = 64;
+  layer.mlp.ffn = 512;
+  spec.layers = {layer, layer};
+  return spec;
+}
+
+Result<MemoryPlan> Plan(const EngineConfig& config, size_t available, int32_t context = 4096) {
+  return PlanMemory(config, Spec(context), kernels::GetBlockOps(Isa::kReference), kWeights, 2, available);
+}
+
+TEST(MemoryPlanTest, CountsEveryByte) {
+  EngineConfig config;
+  config.num_kv_blocks = 300;
+  const auto plan = Plan(config, 4 * kGiB);
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(plan->limits.num_blocks, 300);
+  EXPECT_EQ(plan->kv_bytes, 300 * kBlockBytes);
+  EXPECT_EQ(plan->limits.max_model_len, 4096);
+  EXPECT_EQ(plan->logits_stride, 1008);
+  EXPECT_GT(plan->workspace_bytes, 0u);
+}
+
+TEST(MemoryPlanTest, BytesGiveWholeBlocks) {
+  EngineConfig config;
+  config.kv_cache_memory_bytes = 400 * kBlockBytes + kBlockBytes - 1;
+  const auto plan = Plan(config, 4 * kGiB);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->limits.num_blocks, 400);
+}
+
+TEST(MemoryPlanTest, ByDefaultNeverMoreThanAllSequencesNeed) {
+  EngineConfig config;
+  config.max_num_seqs = 2;
+  const auto plan = Plan(config, 1000 * kGiB);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->limits.num_blocks, 2 * 4096 / 16);
+}
+
+TEST(MemoryPlanTest, ByDefaultLeavesRoom) {
+  EngineConfig config;
+  for (const size_t available : {kGiB, 2 * kGiB}) {
+    const auto plan = Plan(config, available);
+    ASSERT_TRUE(plan.has_value());
+    EXPECT_LT(plan->kv_bytes + kWeights + plan->workspace_bytes + plan->activation_bytes, available);
+  }
+}
+
+TEST(MemoryPlanTest, AShortCacheShortensTheDefaultLengthOnly) {
+  EngineConfig config;
+  config.num_kv_blocks = 10;
+  const auto plan = Plan(config, 4 * kGiB);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->limits.max_model_len, 160);
+
+  config.max_model_len = 161;
+  const auto refused = Plan(config, 4 * kGiB);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(refused.error().field, "max-model-len");
+  EXPECT_THAT(refused.error().message, HasSubstr("160 tokens"));
+  EXPECT_THAT(refused.error().message, HasSubstr("161"));
+  config.max_model_len = 160;
+  EXPECT_TRUE(Plan(config, 4 * kGiB).has_value());
+}
+
+TEST(MemoryPlanTest, LongerThanTheModelIsRefused) {
+  EngineConfig config;
+  config.max_model_len = 4097;
+  const auto refused = Plan(config, 4 * kGiB);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().field, "max-model-len");
+  EXPECT_THAT(refused.error().message, HasSubstr("4097"));
+  EXPECT_THAT(refused.error().message, HasSubstr("4096"));
+  config.max_model_len = 4096;
+  EXPECT_TRUE(Plan(config, 4 * kGiB).has_value());
+}
+
+TEST(MemoryPlanTest, MoreThanTheMachineHasIsRefused) {
+  EngineConfig config;
+  config.num_kv_blocks = 1 << 20;  // 32 GiB
+  const auto blocks = Plan(config, 4 * kGiB);
+  ASSERT_FALSE(blocks.has_value());
+  EXPECT_EQ(blocks.error().field, "num-kv-blocks");
+  EXPECT_THAT(blocks.error().message, HasSubstr("32.0 GiB"));
+
+  config.num_kv_blocks = 0;
+  config.kv_cache_memory_bytes = 8 * static_cast<int64_t>(kGiB);
+  const auto bytes = Plan(config, 4 * kGiB);
+  ASSERT_FALSE(bytes.has_value());
+  EXPECT_EQ(bytes.error().field, "kv-cache-memory-bytes");
+
+  config.kv_cache_memory_bytes = 1000;
+  const auto too_few = Plan(config, 4 * kGiB);
+  ASSERT_FALSE(too_few.has_value());
+  EXPECT_THAT(too_few.error().message, HasSubstr("32.0 KiB"));
+
+  const auto nothing_left = Plan(EngineConfig{}, kWeights);
+  ASSERT_FALSE(nothing_left.has_value());
+  EXPECT_EQ(nothing_left.error().code, ErrorCode::kResourceExhausted);
+}
+
+TEST(MemoryPlanTest, HugeContextsCostNothingByThemselves) {
+  EngineConfig config;
+  const auto plan = Plan(config, 4 * kGiB, INT32_MAX);
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_LT(plan->kv_bytes, 4 * kGiB);
+  EXPECT_LE(plan->limits.max_model_len, 1 << 20);
+}
+
+TEST(MemoryPlanTest, UnknownMemoryStillServesOneSequence) {
+  const auto plan = Plan(EngineConfig{}, 0);
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(plan->limits.max_model_len, 4096);
+  EXPECT_EQ(plan->limits.num_blocks, 4096 / 16);
+}
+
+TEST(MemoryPlanTest, LogitsStaySmallForAnyVocabulary) {
+  EngineConfig config;
+  config.max_num_seqs = 4096;
+  config.max_num_batched_tokens = 4096;
+  model::ModelSpec spec = Spec();
+  spec.vocab = 1 << 20;
+  const auto plan = PlanMemory(config, spec, kernels::GetBlockOps(Isa::kReference), kWeights, 2, 64 * kGiB);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->logit_rows, 8);
+}
+
+TEST(AvailableMemoryTest, ReadsThisMachine) {
+  EXPECT_GT(AvailableMemory(), size_t{1} << 20);
+}
+
+}  // namespace
+}  // namespace vivace
