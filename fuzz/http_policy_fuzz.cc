@@ -1,6 +1,4 @@
-// libFuzzer target: the framing policy and the chunk decoder on any bytes.
-//   clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -Isrc fuzz/http_policy_fuzz.cc \
-//     src/server/http/{policy,chunked,http}.cc -o http_policy_fuzz -lfmt
+// The framing policy and the chunk decoder on any bytes.
 // Besides not crashing: the verdict does not depend on how the bytes are cut, and what is accepted
 // keeps the promises of policy.h.
 #include <algorithm>

@@ -17,14 +17,17 @@ RowSampler::RowSampler(const ExecutorLimits& limits, int32_t rows_at_once,
       eos_ids_(std::move(eos_ids)),
       slots_(static_cast<size_t>(limits.max_sequences)) {
   for (int i = 0; i < pool->size(); ++i) scratch_.emplace_back(limits.vocab);
-  // A step has at most one logit row per token.
-  const auto rows = static_cast<size_t>(limits.max_batched_tokens);
-  rows_.reserve(rows);
+  rows_.reserve(static_cast<size_t>(limits.max_batched_tokens));  // a step has at most one logit row per token
   indices_.reserve(static_cast<size_t>(rows_at_once));
-  result_.sampled.reserve(static_cast<size_t>(limits.max_sequences));
-  result_.prompt_rows.reserve(static_cast<size_t>(limits.max_sequences));
-  result_.logprob_rows.reserve(rows);
-  result_.top_logprobs.reserve(rows * limits::kMaxTopLogprobs);
+  Reserve(&result_);
+}
+
+void RowSampler::Reserve(StepResult* result) const {
+  const auto rows = static_cast<size_t>(limits_.max_batched_tokens);
+  result->sampled.reserve(static_cast<size_t>(limits_.max_sequences));
+  result->prompt_rows.reserve(static_cast<size_t>(limits_.max_sequences));
+  result->logprob_rows.reserve(rows);
+  result->top_logprobs.reserve(rows * limits::kMaxTopLogprobs);
 }
 
 void RowSampler::Bind(SeqSlot slot, const SamplingParams& params, int32_t choice,
@@ -120,6 +123,7 @@ void RowSampler::TakeRow(const LogitRow& row, std::span<float> logits, SampleScr
 }
 
 void RowSampler::Finish(StepResult* result) {
+  Reserve(result);  // allocates the first time this result is seen
   std::swap(*result, result_);
   plan_ = nullptr;
 }

@@ -47,6 +47,7 @@ class RowSampler {
   void Finish(StepResult* result);
 
  private:
+  void Reserve(StepResult* result) const;  // for the largest step
   void ListItem(int32_t index, const PlanItem& item);
   void AddLogprobRow(LogitRow* row, int32_t wanted);
   void TakeRow(const LogitRow& row, std::span<float> logits, SampleScratch* scratch);

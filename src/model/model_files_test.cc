@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -209,13 +208,8 @@ const std::string kRealModel =
 TEST(RealModel, Opens) {
   if (!fs::exists(kRealModel))
     GTEST_SKIP() << "no model here (./dev setup gets it): " << kRealModel;
-  const auto start = std::chrono::steady_clock::now();
   auto model = OpenModel(kRealModel);
-  const auto took = std::chrono::steady_clock::now() - start;
   ASSERT_TRUE(model) << model.error().message;
-  RecordProperty(
-      "open_us",
-      static_cast<int>(std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
   const ModelSpec& spec = model->spec();
   EXPECT_EQ(spec.layers.size(), 30u);
   EXPECT_EQ(spec.vocab, 49152);
@@ -224,8 +218,6 @@ TEST(RealModel, Opens) {
   EXPECT_TRUE(spec.tied_embeddings);
   EXPECT_EQ(spec.layers[0].attention.rope.theta, 100000.0f);
   EXPECT_EQ(model->parameters(), 134'515'008u);
-  // A release build takes about 4 ms; the bound leaves room for sanitizers and busy machines.
-  EXPECT_LT(took, std::chrono::milliseconds(500));
 }
 
 // Bug case 7.2: a cut download, and one byte short.
