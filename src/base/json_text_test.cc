@@ -29,7 +29,7 @@ TEST(JsonText, ReplacesWhatIsNotUtf8) {
   EXPECT_EQ(Quote("\xC0\x80"), '"' + bad + bad + '"');            // overlong
   EXPECT_EQ(Quote("\xED\xA0\x80"), '"' + bad + bad + bad + '"');  // surrogate
   EXPECT_EQ(Quote("\xF4\x90\x80\x80"), '"' + bad + bad + bad + bad + '"');
-  EXPECT_EQ(Quote("\xE2\x82"), '"' + bad + bad + '"');  // cut
+  EXPECT_EQ(Quote("\xE2\x82"), '"' + bad + '"');  // cut
   EXPECT_EQ(Quote("\xFFz"), '"' + bad + "z\"");
 }
 

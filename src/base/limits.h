@@ -49,9 +49,10 @@ inline constexpr size_t kMaxMethodBytes = 32;
 inline constexpr size_t kMaxChunkLineBytes = 256;            // size and extension of one chunk
 inline constexpr size_t kMaxChunkExtensionBytes = 4u << 10;  // of all chunks of a body
 inline constexpr size_t kMaxPipelinedBytes = 64u << 10;      // read ahead while an answer is due
-inline constexpr size_t kMaxDiscardBytes = 64u << 10;        // read and thrown away after a refusal
+inline constexpr size_t kMaxDiscardBytes = 2u << 20;         // read and thrown away after a refusal
 inline constexpr size_t kMaxPrepBytes = 64u << 20;  // bodies waiting to be parsed, together
 inline constexpr size_t kMaxBodyBytes = 16u << 20;
+inline constexpr size_t kMaxReadingBytes = 128u << 20;  // bodies still coming in, together
 inline constexpr int kJsonDepth = 64;
 inline constexpr size_t kMaxPendingStreamBytes = 1u << 20;
 

@@ -176,12 +176,8 @@ TEST(Logger, DefaultCanBeReplaced) {
   Configure({});
 }
 
-TEST(Clock, ManualMovesBothReadings) {
-  ManualClock clock(5, 100);
-  clock.Advance(7);
-  EXPECT_EQ(clock.SteadyNow(), 12);
-  EXPECT_EQ(clock.WallNow(), 107);
-  const int64_t before = Clock::System().SteadyNow();
+TEST(Clock, SteadyNeverGoesBackAndWallIsAfter2023) {
+  const int64_t before = SteadyNanos();
   EXPECT_LE(before, SteadyNanos());
   EXPECT_GT(WallSeconds(), 1'700'000'000);
 }

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace vivace {
 namespace {
 
@@ -26,7 +28,7 @@ tl::unexpected<Error> SystemFault(const std::string& path, int error) {
 }
 
 int64_t ModifiedNs(const struct stat& info) {
-  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+  return int64_t{info.st_mtim.tv_sec} * kNanosPerSecond + info.st_mtim.tv_nsec;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <csignal>
 #include <iostream>
 #include <mutex>
@@ -18,7 +19,20 @@ constexpr const char* kHelp =
     "  /reset        forget the conversation\n"
     "  /quit         leave (so does Ctrl-D); Ctrl-C stops an answer\n";
 
-Command ChatCommand(EngineConfig* config, std::string* system) {
+struct ChatOptions {
+  EngineConfig engine;
+  std::string system;
+  float temperature = 0.7f;  // small models ramble at the API's default of 1
+};
+
+Status StoreTemperature(const std::string& text, float* to) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *to);
+  if (error == std::errc() && end == text.data() + text.size() && *to >= 0 && *to <= 2) return {};
+  return Fail(ErrorCode::kInvalidArgument, "bad_value", "temperature",
+              "--temperature is '{}'; give a number from 0 to 2", text);
+}
+
+Command ChatCommand(ChatOptions* options) {
   Command command = {.name = "chat",
                      .positional = "MODEL.gguf | URL",
                      .summary =
@@ -28,11 +42,15 @@ Command ChatCommand(EngineConfig* config, std::string* system) {
                                 "\nExamples:\n"
                                 "  vivace chat model.gguf\n"
                                 "  vivace chat http://127.0.0.1:8000",
-                     .flags = EngineFlags(config)};
+                     .flags = EngineFlags(&options->engine)};
   command.flags.push_back({"system", "TEXT", "the template's own", "system prompt",
-                           [system](const std::string& text) -> Status {
-                             *system = text;
+                           [options](const std::string& text) -> Status {
+                             options->system = text;
                              return {};
+                           }});
+  command.flags.push_back({"temperature", "T", "0.7", "0 takes the most likely token each time",
+                           [options](const std::string& text) {
+                             return StoreTemperature(text, &options->temperature);
                            }});
   return command;
 }
@@ -128,21 +146,20 @@ class Conversation {
   SignalThread signals_{[this](int signal, int) { OnSignal(signal); }};
 };
 
-Result<std::unique_ptr<ChatBackend>> MakeBackend(const std::string& target, EngineConfig config) {
+Result<std::unique_ptr<ChatBackend>> MakeBackend(const std::string& target, ChatOptions options) {
   if (target.starts_with("http://") || target.starts_with("https://")) {
-    return MakeHttpBackend(target);
+    return MakeHttpBackend(target, options.temperature);
   }
-  config.model = target;
-  return MakeLocalBackend(config);
+  options.engine.model = target;
+  return MakeLocalBackend(options.engine, options.temperature);
 }
 
 }  // namespace
 
 int Chat(std::span<const std::string> args) {
-  EngineConfig config;
-  config.max_num_seqs = 1;
-  std::string system;
-  const auto parsed = ParseFlags(ChatCommand(&config, &system), args);
+  ChatOptions options;
+  options.engine.max_num_seqs = 1;
+  const auto parsed = ParseFlags(ChatCommand(&options), args);
   if (!parsed) return Refuse(parsed.error());
   if (parsed->help) return 0;
   if (parsed->positionals.size() != 1) {
@@ -150,9 +167,9 @@ int Chat(std::span<const std::string> args) {
     return kExitUsage;
   }
   BlockSignals();
-  auto backend = MakeBackend(parsed->positionals[0], config);
+  auto backend = MakeBackend(parsed->positionals[0], options);
   if (!backend) return Refuse(backend.error());
-  return Conversation(backend->get(), system).Run();
+  return Conversation(backend->get(), options.system).Run();
 }
 
 }  // namespace vivace::cli

@@ -25,9 +25,10 @@ class ChatBackend {
 };
 
 // The answers of /v1/chat/completions of an OpenAI-compatible server. `url` with or without "/v1".
-std::unique_ptr<ChatBackend> MakeHttpBackend(std::string url);
+std::unique_ptr<ChatBackend> MakeHttpBackend(std::string url, float temperature);
 
 // Loads the model file `config.model` and answers in this process.
-Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config);
+Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config,
+                                                      float temperature);
 
 }  // namespace vivace::cli

@@ -60,7 +60,8 @@ std::string Endpoint(std::string url) {
 
 class HttpBackend final : public ChatBackend {
  public:
-  explicit HttpBackend(std::string url) : endpoint_(Endpoint(std::move(url))) {
+  HttpBackend(std::string url, float temperature)
+      : endpoint_(Endpoint(std::move(url))), temperature_(temperature) {
     static std::once_flag once;
     std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   }
@@ -68,8 +69,8 @@ class HttpBackend final : public ChatBackend {
   Result<std::string> Reply(const boost::json::array& messages,
                             const std::function<void(std::string_view)>& on_text,
                             const std::atomic<bool>& cancelled) override {
-    const std::string body =
-        boost::json::serialize(boost::json::object{{"messages", messages}, {"stream", true}});
+    const std::string body = boost::json::serialize(boost::json::object{
+        {"messages", messages}, {"stream", true}, {"temperature", temperature_}});
     const std::unique_ptr<CURL, CurlDeleter> curl(curl_easy_init());
     const std::unique_ptr<curl_slist, CurlDeleter> headers(
         curl_slist_append(nullptr, "Content-Type: application/json"));
@@ -105,12 +106,13 @@ class HttpBackend final : public ChatBackend {
 
  private:
   const std::string endpoint_;
+  const float temperature_;
 };
 
 }  // namespace
 
-std::unique_ptr<ChatBackend> MakeHttpBackend(std::string url) {
-  return std::make_unique<HttpBackend>(std::move(url));
+std::unique_ptr<ChatBackend> MakeHttpBackend(std::string url, float temperature) {
+  return std::make_unique<HttpBackend>(std::move(url), temperature);
 }
 
 }  // namespace vivace::cli

@@ -14,8 +14,8 @@ namespace {
 
 class LocalBackend final : public ChatBackend {
  public:
-  LocalBackend(LoadedEngine loaded, ChatTemplate chat_template)
-      : loaded_(std::move(loaded)), template_(std::move(chat_template)) {
+  LocalBackend(LoadedEngine loaded, ChatTemplate chat_template, float temperature)
+      : loaded_(std::move(loaded)), template_(std::move(chat_template)), temperature_(temperature) {
     loaded_.engine->OnReady([this] { news_.release(); });
   }
   ~LocalBackend() override { loaded_.engine->Stop(); }
@@ -68,17 +68,20 @@ class LocalBackend final : public ChatBackend {
     GenerationRequest request;
     request.prompt = tokenizer.EncodeSegments(rendered.text, rendered.segments);
     request.sampling.max_tokens = loaded_.engine->limits().max_model_len;
+    request.sampling.temperature = temperature_;
     return request;
   }
 
   LoadedEngine loaded_;
   const ChatTemplate template_;
+  const float temperature_;
   std::counting_semaphore<> news_{0};
 };
 
 }  // namespace
 
-Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config) {
+Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config,
+                                                      float temperature) {
   Progress progress("loading " + config.model);
   VIVACE_ASSIGN(LoadedEngine loaded, LoadEngine(config, [&progress](uint64_t done, uint64_t total) {
                   progress.Update(done, total);
@@ -91,7 +94,7 @@ Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config
   }
   VIVACE_ASSIGN(ChatTemplate chat_template,
                 ChatTemplate::Parse(std::move(loaded.chat_template_source)));
-  return std::make_unique<LocalBackend>(std::move(loaded), std::move(chat_template));
+  return std::make_unique<LocalBackend>(std::move(loaded), std::move(chat_template), temperature);
 }
 
 }  // namespace vivace::cli

@@ -1,10 +1,9 @@
 #include "cli/check_file.h"
 
 #include <ctime>
-#include <fstream>
-#include <iterator>
+#include <utility>
 
-#include "base/limits.h"
+#include "cli/template_file.h"
 #include "formats/file_kind.h"
 #include "formats/safetensors.h"
 #include "model/loaded_model.h"
@@ -14,11 +13,6 @@
 
 namespace vivace::cli {
 namespace {
-
-tl::unexpected<Error> Named(const std::string& path, Error error) {
-  error.message = fmt::format("{}: {} [{}]", path, error.message, error.reason);
-  return tl::unexpected<Error>(std::move(error));
-}
 
 Status CheckGguf(const std::string& path) {
   VIVACE_ASSIGN(const model::ModelFile file, model::OpenModel(path));
@@ -40,20 +34,15 @@ Status CheckTokenizer(const std::string& path) {
 // A template is parsed, then rendered over a short conversation: budgets and forbidden things show
 // only then. A template's own refusal (raise_exception) is its right.
 Status CheckTemplate(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string source(limits::kTemplateSourceBytes + 1, '\0');
-  file.read(source.data(), static_cast<std::streamsize>(source.size()));
-  source.resize(static_cast<size_t>(file.gcount()));
-  auto parsed = ChatTemplate::Parse(std::move(source));
-  if (!parsed) return Named(path, std::move(parsed.error()));
+  VIVACE_ASSIGN(const ChatTemplate parsed, LoadTemplate(path));
   ChatRenderInput input;
   input.messages = {{{"role", "user"}, {"content", "Hello"}}};
   const std::time_t now = std::time(nullptr);
   localtime_r(&now, &input.now);
-  auto rendered = parsed->Render(input);
-  if (!rendered && rendered.error().reason != "template_error")
-    return Named(path, std::move(rendered.error()));
-  return {};
+  auto rendered = parsed.Render(input);
+  if (rendered || rendered.error().reason == "template_error") return {};
+  rendered.error().message = fmt::format("{}: {}", path, rendered.error().message);
+  return tl::unexpected<Error>(std::move(rendered.error()));
 }
 
 }  // namespace

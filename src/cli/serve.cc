@@ -2,45 +2,30 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 
-#include "base/limits.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "cli/serve_options.h"
 #include "cli/signals.h"
+#include "cli/template_file.h"
 #include "engine/load_engine.h"
 #include "server/server.h"
 
 namespace vivace::cli {
 namespace {
 
-Result<std::string> ReadTemplate(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(limits::kTemplateSourceBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (!file.eof() || text.size() > limits::kTemplateSourceBytes) {
-    return Fail(ErrorCode::kIo, "unreadable", "chat-template",
-                "{}: cannot be read as a chat template of at most {} bytes", path,
-                limits::kTemplateSourceBytes);
-  }
-  return text;
-}
-
 // The template that was asked for must work; the model's own may be beyond us, and then only chat
 // is.
 Result<std::shared_ptr<const ChatTemplate>> MakeTemplate(const ServeOptions& options,
                                                          const LoadedEngine& loaded) {
-  std::string source = loaded.chat_template_source;
   if (!options.chat_template.empty()) {
-    VIVACE_ASSIGN(source, ReadTemplate(options.chat_template));
+    VIVACE_ASSIGN(ChatTemplate wanted, LoadTemplate(options.chat_template));
+    return std::make_shared<const ChatTemplate>(std::move(wanted));
   }
-  if (source.empty()) return nullptr;
-  auto parsed = ChatTemplate::Parse(std::move(source));
+  if (loaded.chat_template_source.empty()) return nullptr;
+  auto parsed = ChatTemplate::Parse(loaded.chat_template_source);
   if (parsed) return std::make_shared<const ChatTemplate>(std::move(*parsed));
-  if (!options.chat_template.empty()) return tl::unexpected<Error>(std::move(parsed.error()));
   log::Warn("the model's chat template is not understood; chat requests will be refused",
             {{"why", parsed.error().message}});
   return nullptr;

@@ -1,7 +1,5 @@
 #include "engine/config.h"
 
-#include "base/limits.h"
-
 namespace vivace {
 namespace {
 

@@ -1,4 +1,4 @@
-// The engine's whole configuration: made once from flags, file and environment, validated once.
+// The engine's whole configuration: made once from flags, validated once.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // the Executor; this ties them, and is what the server, the benchmarks and the C++ API stand on.
 //
 // Threads: Submit, Abort and the getters may be called from any thread and never wait for a step.
-// The engine thread never waits for a lock, an allocation or a consumer.
+// The engine thread never waits for a lock, a parse or a consumer.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct EngineStats {
 
 class Engine {
  public:
-  // Takes the executor and starts the thread. `stop_ids`: the model's end-of-text ids.
+  // Takes the executor and starts the thread. `eos_ids`: the model's end-of-text ids.
   static Result<std::unique_ptr<Engine>> Start(const EngineConfig& config,
                                                std::unique_ptr<Executor> executor,
                                                std::vector<TokenId> eos_ids);

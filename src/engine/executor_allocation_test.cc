@@ -13,12 +13,15 @@ namespace {
 
 std::atomic<int64_t> allocations{0};
 
-void* Allocate(size_t bytes, size_t alignment) {
+// Neither is inlined: GCC would warn of memory from new that is freed.
+[[gnu::noinline]] void* Allocate(size_t bytes, size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   void* data = nullptr;
   if (posix_memalign(&data, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes) != 0) std::abort();
   return data;
 }
+
+[[gnu::noinline]] void Release(void* data) { std::free(data); }
 
 }  // namespace
 
@@ -26,14 +29,14 @@ void* operator new(size_t bytes) { return Allocate(bytes, alignof(std::max_align
 void* operator new[](size_t bytes) { return Allocate(bytes, alignof(std::max_align_t)); }
 void* operator new(size_t bytes, std::align_val_t a) { return Allocate(bytes, static_cast<size_t>(a)); }
 void* operator new[](size_t bytes, std::align_val_t a) { return Allocate(bytes, static_cast<size_t>(a)); }
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete[](void* data) noexcept { std::free(data); }
-void operator delete(void* data, size_t) noexcept { std::free(data); }
-void operator delete[](void* data, size_t) noexcept { std::free(data); }
-void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
-void operator delete[](void* data, std::align_val_t) noexcept { std::free(data); }
-void operator delete(void* data, size_t, std::align_val_t) noexcept { std::free(data); }
-void operator delete[](void* data, size_t, std::align_val_t) noexcept { std::free(data); }
+void operator delete(void* data) noexcept { Release(data); }
+void operator delete[](void* data) noexcept { Release(data); }
+void operator delete(void* data, size_t) noexcept { Release(data); }
+void operator delete[](void* data, size_t) noexcept { Release(data); }
+void operator delete(void* data, std::align_val_t) noexcept { Release(data); }
+void operator delete[](void* data, std::align_val_t) noexcept { Release(data); }
+void operator delete(void* data, size_t, std::align_val_t) noexcept { Release(data); }
+void operator delete[](void* data, size_t, std::align_val_t) noexcept { Release(data); }
 
 namespace vivace {
 namespace {

@@ -5,15 +5,6 @@
 namespace vivace {
 namespace {
 
-bool SameRope(const model::RopeSpec& a, const model::RopeSpec& b) {
-  return a.dims == b.dims && a.theta == b.theta && a.interleaved == b.interleaved &&
-         a.scaling == b.scaling && a.factor == b.factor &&
-         a.original_context == b.original_context && a.low_freq_factor == b.low_freq_factor &&
-         a.high_freq_factor == b.high_freq_factor && a.beta_fast == b.beta_fast &&
-         a.beta_slow == b.beta_slow && a.attention_factor == b.attention_factor &&
-         a.freq_divisors == b.freq_divisors;
-}
-
 float* TakeFloats(Arena* arena, int64_t rows, int64_t cols) {
   return reinterpret_cast<float*>(arena->Take(static_cast<size_t>(rows * cols) * sizeof(float)));
 }
@@ -54,16 +45,14 @@ Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const ker
                        .kv = {plan.kv, kv, plan.limits.num_blocks}});
     kv += layer_bytes;
   }
-  rope_kinds_.clear();  // pointed into `spec`
   sequences_.reserve(static_cast<size_t>(shape.max_sequences));
   positions_.reserve(static_cast<size_t>(shape.max_rows));
 }
 
 size_t Forward::RopeOf(const model::RopeSpec& rope, int32_t max_rows) {
-  for (size_t i = 0; i < rope_kinds_.size(); ++i) {
-    if (SameRope(*rope_kinds_[i], rope)) return i;
+  for (size_t i = 0; i < ropes_.size(); ++i) {
+    if (ropes_[i].spec() == rope) return i;
   }
-  rope_kinds_.push_back(&rope);
   ropes_.emplace_back(rope, max_rows);
   return ropes_.size() - 1;
 }

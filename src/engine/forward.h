@@ -10,7 +10,7 @@
 #include "base/thread_pool.h"
 #include "engine/arena.h"
 #include "engine/memory_plan.h"
-#include "engine/rope_rows.h"
+#include "engine/rope_table.h"
 #include "engine/weights.h"
 #include "sched/step_plan.h"
 
@@ -57,7 +57,6 @@ class Forward {
   const int64_t logits_stride_;
   std::vector<LayerPlan> layers_;
   std::vector<RopeTable> ropes_;  // one for each distinct kind
-  std::vector<const model::RopeSpec*> rope_kinds_;
 
   float *x_, *q_, *attended_, *ffn_, *logits_;
   kernels::Workspace workspace_;

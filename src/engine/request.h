@@ -7,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -101,8 +100,8 @@ class ActiveRequest {
   std::vector<std::unique_ptr<TokenStream>> choices;
   PromptLogprobs prompt_logprobs;
   RequestTimes times;
-  std::atomic<int32_t> cached_tokens{
-      0};  // prompt tokens found in the prefix cache at first schedule
+  // Prompt tokens found in the prefix cache at first schedule.
+  std::atomic<int32_t> cached_tokens{0};
   std::atomic<int32_t> preemptions{0};
 
   void* consumer = nullptr;  // the consumer's own; never touched by the engine

@@ -1,17 +1,12 @@
 #include "engine/step_loop.h"
 
 #include <algorithm>
-#include <chrono>
 #include <random>
+
+#include "base/clock.h"
 
 namespace vivace {
 namespace {
-
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 SchedulerConfig MakeSchedulerConfig(const EngineConfig& config, const ExecutorLimits& limits) {
   return {.max_num_seqs = limits.max_sequences,
@@ -71,8 +66,7 @@ StepLoop::StepLoop(const EngineConfig& config, std::unique_ptr<Executor> executo
 
 StepLoop::~StepLoop() { Stop(); }
 
-// ---- any thread
-// ----------------------------------------------------------------------------------
+// ---- any thread ---------------------------------------------------------------------------------
 
 Status StepLoop::Admit(GenerationRequest* request) {
   const auto prompt = static_cast<int64_t>(request->prompt.size());
@@ -116,7 +110,7 @@ Result<RequestPtr> StepLoop::Submit(GenerationRequest request, void* consumer) {
   const auto tokens = static_cast<int64_t>(request.prompt.size());
   auto active = std::make_shared<ActiveRequest>(id, std::move(request));
   active->consumer = consumer;
-  active->times.arrived_ns.store(NowNs(), std::memory_order_relaxed);
+  active->times.arrived_ns.store(SteadyNanos(), std::memory_order_relaxed);
 
   const std::lock_guard lock(submit_mutex_);
   if (state_.load(std::memory_order_acquire) != State::kRunning) {
@@ -176,8 +170,7 @@ void StepLoop::WakeEngine() {
   wake_.notify_one();
 }
 
-// ---- engine thread
-// -------------------------------------------------------------------------------
+// ---- engine thread ------------------------------------------------------------------------------
 
 void StepLoop::Run() {
   while (true) {
@@ -246,7 +239,7 @@ bool StepLoop::Step() {
   if (plan_.empty()) return false;
   // The consumer makes the last step's text while this one computes.
   NotifyConsumer();
-  PublishStats(NowNs());
+  PublishStats(SteadyNanos());
   executor_->Launch(plan_);
   executor_->Await(&result_);
   scheduler_.Commit(plan_, result_, &effects_);
@@ -312,7 +305,7 @@ void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& res
     }
     totals_.generation_tokens += 1;
     if (request->times.first_token_ns.load(std::memory_order_relaxed) == 0) {
-      request->times.first_token_ns.store(NowNs(), std::memory_order_relaxed);
+      request->times.first_token_ns.store(SteadyNanos(), std::memory_order_relaxed);
     }
   }
   if (output.finish != SeqFinish::kNone) {
@@ -331,7 +324,7 @@ void StepLoop::FinishChoice(SeqKey key, FinishReason reason, TokenId stop_token)
   free_live_.push_back(static_cast<uint32_t>(key & 0xffffffff));
   if (--request->open_choices == 0) {
     LeaveQueue(request.get());
-    request->times.finished_ns.store(NowNs(), std::memory_order_relaxed);
+    request->times.finished_ns.store(SteadyNanos(), std::memory_order_relaxed);
   }
   Tell(request);
 }
@@ -382,7 +375,7 @@ SeqKey StepLoop::NewKey(const RequestPtr& request, int32_t choice) {
 
 void StepLoop::LeaveQueue(ActiveRequest* request) {
   if (request->times.scheduled_ns.load(std::memory_order_relaxed) != 0) return;
-  request->times.scheduled_ns.store(NowNs(), std::memory_order_relaxed);
+  request->times.scheduled_ns.store(SteadyNanos(), std::memory_order_relaxed);
   queued_requests_.fetch_sub(1, std::memory_order_relaxed);
   queued_tokens_.fetch_sub(static_cast<int64_t>(request->request.prompt.size()),
                            std::memory_order_relaxed);

@@ -1,7 +1,6 @@
 // The Engine: its thread and the doors into it. See engine.h for the contract.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <mutex>
 #include <thread>

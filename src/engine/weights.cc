@@ -22,8 +22,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual Result<PackedMatrix> Matrix(const WeightSpec& spec) = 0;
-  // fp32 vector of `specs` one after the other; an absent one counts `absent[i]` zeros. Null if all
-  // are absent.
+  // fp32 vectors of `specs` one after the other; an absent one counts sizes[i] zeros. One at least
+  // is present.
   virtual Result<const float*> Vector(std::initializer_list<const WeightSpec*> specs,
                                       std::initializer_list<int32_t> sizes) = 0;
 };
@@ -87,18 +87,16 @@ class Pack final : public Sink {
     for (const int32_t size : sizes) count += static_cast<size_t>(size);
     auto* out = reinterpret_cast<float*>(arena_->Take(count * sizeof(float)));
     float* at = out;
-    bool present = false;
     for (size_t i = 0; i < specs.size(); ++i) {
       const WeightSpec& spec = **(specs.begin() + i);
       if (spec.present()) {
         VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
         quant::DequantizeRow(view.dtype, view.data, int64_t{view.rows} * view.cols, at);
-        present = true;
       }
       at += *(sizes.begin() + i);
     }
     Done(count * sizeof(float));
-    return present ? out : nullptr;
+    return out;
   }
 
  private:

@@ -151,10 +151,6 @@ Result<int64_t> GgufFile::GetIntOr(std::string_view key, int64_t fallback) const
   return Has(key) ? GetInt(key) : Result<int64_t>(fallback);
 }
 
-Result<double> GgufFile::GetFloatOr(std::string_view key, double fallback) const {
-  return Has(key) ? GetFloat(key) : Result<double>(fallback);
-}
-
 Result<bool> GgufFile::GetBoolOr(std::string_view key, bool fallback) const {
   return Has(key) ? GetBool(key) : Result<bool>(fallback);
 }

@@ -161,7 +161,6 @@ class GgufFile {
   // As above, but `fallback` if the key is missing.
   Result<std::string_view> GetStringOr(std::string_view key, std::string_view fallback) const;
   Result<int64_t> GetIntOr(std::string_view key, int64_t fallback) const;
-  Result<double> GetFloatOr(std::string_view key, double fallback) const;
   Result<bool> GetBoolOr(std::string_view key, bool fallback) const;
 
   // An error about this file in the one-line shape all of them have: "<file>: <field>: <reason>".

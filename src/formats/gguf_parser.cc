@@ -63,8 +63,7 @@ Status GgufParser::Run() {
   return CheckOverlap();
 }
 
-// ---- head
-// ----------------------------------------------------------------------------------------
+// ---- head ---------------------------------------------------------------------------------------
 
 Status GgufParser::ReadHead() {
   const auto magic = cursor_.Read<uint32_t>();
@@ -95,8 +94,7 @@ Status GgufParser::ReadCount(std::string_view what, uint64_t limit, uint64_t& co
   return {};
 }
 
-// ---- metadata
-// ------------------------------------------------------------------------------------
+// ---- metadata -----------------------------------------------------------------------------------
 
 Status GgufParser::ReadEntry(uint64_t index) {
   const std::string field = fmt::format("metadata entry {}", index);
@@ -182,8 +180,7 @@ Status GgufParser::ReadAlignment() {
   return {};
 }
 
-// ---- tensors
-// -------------------------------------------------------------------------------------
+// ---- tensors ------------------------------------------------------------------------------------
 
 Status GgufParser::ReadTensor(uint64_t index) {
   const std::string field = fmt::format("tensor {}", index);
@@ -289,8 +286,7 @@ Status GgufParser::CheckOverlap() {
   return {};
 }
 
-// ---- primitives
-// ----------------------------------------------------------------------------------
+// ---- primitives ---------------------------------------------------------------------------------
 
 Result<std::string_view> GgufParser::ReadString(std::string_view field, uint64_t limit) {
   const auto length = cursor_.Read<uint64_t>();

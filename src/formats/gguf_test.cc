@@ -53,8 +53,7 @@ GgufWriter OneTensor() {
   return writer;
 }
 
-// ---- what is read
-// --------------------------------------------------------------------------------
+// ---- what is read -------------------------------------------------------------------------------
 
 TEST(Gguf, ReadsMetadataAndTensors) {
   for (const uint32_t version : {2u, 3u}) {
@@ -148,8 +147,7 @@ TEST(GgmlTypes, AgreeWithTheDTypeTable) {
   }
 }
 
-// ---- what is refused
-// -----------------------------------------------------------------------------
+// ---- what is refused ----------------------------------------------------------------------------
 
 TEST(GgufRefuses, HeadsThatLie) {
   EXPECT_EQ(ReasonOf(Raw().bytes()), "truncated");

@@ -3,8 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstring>
+#include <ctime>
 #include <random>
 
 #include "base/limits.h"
@@ -151,19 +152,28 @@ TEST(SafetensorsRefuses, DuplicatesOverlapsAndMetadata) {
   EXPECT_EQ(ReasonOf(R"({"__metadata__":{},"__metadata__":{}})", 0), "duplicate_key");
 }
 
-TEST(Safetensors, ManyTensorsAreLinear) {
+// Processor time of opening a file of `tensors` tensors, the least of a few tries.
+double OpenSeconds(int tensors) {
   std::string header = "{";
-  constexpr int kTensors = 20'000;
-  for (int i = 0; i < kTensors; ++i) {
+  for (int i = 0; i < tensors; ++i) {
     header +=
         fmt::format(R"({}"layer.{}.weight":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})",
                     i == 0 ? "" : ",", i, i, i + 1);
   }
   header += "}";
-  const auto bytes = FileOf(header, kTensors);
-  const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(ReasonOf(bytes), "accepted");
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  const auto bytes = FileOf(header, static_cast<size_t>(tensors));
+  double least = 1e9;
+  for (int run = 0; run < 5; ++run) {
+    const std::clock_t start = std::clock();
+    EXPECT_EQ(ReasonOf(bytes), "accepted");
+    least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  return least;
+}
+
+// A few sorts of 16 times as many: some 20 times the work; a scan for each tensor would be 256.
+TEST(Safetensors, ManyTensorsAreNotQuadratic) {
+  EXPECT_LT(OpenSeconds(32'000), 80 * OpenSeconds(2'000));
 }
 
 TEST(SafetensorsRefuses, MutationsWithoutHarm) {

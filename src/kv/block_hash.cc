@@ -1,6 +1,9 @@
 #include "kv/block_hash.h"
 
-#include <openssl/evp.h>
+// The EVP digests of OpenSSL 3 allocate and take a lock in every Init, which a step must not; the
+// functions under them do neither.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 
 #include <cstring>
 
@@ -12,12 +15,10 @@ namespace {
 // First byte of everything hashed: what kind of thing it is.
 enum class Tag : uint8_t { kNamespace = 'N', kSalt = 'S', kAdapter = 'A', kBlock = 'B' };
 
-// Feeds tagged, length-prefixed fields. OpenSSL fails here only when it is out of memory or broken.
+// Feeds tagged, length-prefixed fields.
 class Digest {
  public:
-  explicit Digest(EVP_MD_CTX* context) : context_(context) {
-    VIVACE_CHECK(EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) == 1);
-  }
+  Digest() { VIVACE_CHECK(SHA256_Init(&context_) == 1); }
 
   void Field(Tag tag, const void* data, uint64_t num_bytes) {
     std::array<uint8_t, 9> head;
@@ -28,40 +29,32 @@ class Digest {
   }
 
   void Bytes(const void* data, size_t num_bytes) {
-    VIVACE_CHECK(EVP_DigestUpdate(context_, data, num_bytes) == 1);
+    VIVACE_CHECK(SHA256_Update(&context_, data, num_bytes) == 1);
   }
 
   BlockHash Finish() {
     BlockHash hash;
-    unsigned int num_bytes = 0;
-    VIVACE_CHECK(EVP_DigestFinal_ex(context_, hash.data(), &num_bytes) == 1);
-    VIVACE_CHECK(num_bytes == hash.size());
+    static_assert(hash.size() == SHA256_DIGEST_LENGTH);
+    VIVACE_CHECK(SHA256_Final(hash.data(), &context_) == 1);
     return hash;
   }
 
  private:
-  EVP_MD_CTX* context_;
+  SHA256_CTX context_;
 };
 
 }  // namespace
 
 BlockHash NamespaceHash(std::string_view salt, std::string_view adapter) {
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
-                                                                        &EVP_MD_CTX_free);
-  VIVACE_CHECK(context != nullptr);
-  Digest digest(context.get());
+  Digest digest;
   digest.Field(Tag::kNamespace, nullptr, 0);
   digest.Field(Tag::kSalt, salt.data(), salt.size());
   digest.Field(Tag::kAdapter, adapter.data(), adapter.size());
   return digest.Finish();
 }
 
-Sha256Hasher::Sha256Hasher() : context_(EVP_MD_CTX_new()) { VIVACE_CHECK(context_ != nullptr); }
-
-Sha256Hasher::~Sha256Hasher() { EVP_MD_CTX_free(context_); }
-
 BlockHash Sha256Hasher::Hash(const BlockHash& parent, std::span<const TokenId> tokens) {
-  Digest digest(context_);
+  Digest digest;
   digest.Bytes(parent.data(), parent.size());  // of fixed size, so it needs no prefix
   digest.Field(Tag::kBlock, tokens.data(), tokens.size_bytes());
   return digest.Finish();

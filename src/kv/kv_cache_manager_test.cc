@@ -93,6 +93,19 @@ TEST(BlockHash, FieldsCannotRunIntoEachOther) {
   EXPECT_NE(hasher.Hash(root, Tokens{1, 2}), hasher.Hash(root, Tokens{1, 2, 0}));
 }
 
+// Known answers: hashlib.sha256 of b"N" + le64(0) + b"S" + le64(4) + b"salt" + b"A" + le64(0), then
+// of that digest + b"B" + le64(12) + the tokens as little-endian int32.
+TEST(BlockHash, IsASha256Chain) {
+  const auto first_bytes = [](const BlockHash& hash) {
+    return std::array{hash[0], hash[1], hash[2], hash[3]};
+  };
+  const BlockHash root = NamespaceHash("salt", "");
+  EXPECT_EQ(first_bytes(root), (std::array<uint8_t, 4>{0x8a, 0x54, 0xeb, 0x60}));
+  Sha256Hasher hasher;
+  const BlockHash block = hasher.Hash(root, Tokens{1, 2, 3});
+  EXPECT_EQ(first_bytes(block), (std::array<uint8_t, 4>{0x2a, 0x6a, 0x6a, 0xf6}));
+}
+
 TEST(KvCacheManager, CollidingHashesNeverMixPrompts) {
   KvCacheManager kv(Config(64), std::make_unique<FourBitHasher>());
   const Tokens a{0, 1, 2, 3, 16, 5, 6, 7, 9};

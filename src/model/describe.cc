@@ -10,6 +10,7 @@
 #include "formats/safetensors.h"
 #include "formats/untrusted.h"
 #include "model/loaded_model.h"
+#include "model/weight_table.h"
 
 namespace vivace::model {
 namespace {
@@ -151,7 +152,7 @@ Result<Description> DescribeGguf(const std::string& path) {
                std::string(type.name),
                {tensor.dims.rend() - tensor.rank, tensor.dims.rend()},
                tensor.data.size(),
-               type.dtype && IsSupportedWeightType(*type.dtype)},
+               type.dtype && IsMatrixType(*type.dtype)},
               tensor.data.size() / type.block_bytes * type.block_elems);
   }
   auto model = CheckModel(std::move(file));
@@ -175,7 +176,7 @@ Result<Description> DescribeSafetensors(const std::string& path) {
     const auto& type = *tensor.type;
     AddTensor(d,
               {Printable(tensor.name), std::string(type.name), tensor.shape, tensor.data.size(),
-               type.dtype && IsSupportedWeightType(*type.dtype)},
+               type.dtype && IsMatrixType(*type.dtype)},
               tensor.data.size() * 8 / type.bits);
   }
   d.problem =

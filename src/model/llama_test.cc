@@ -50,8 +50,7 @@ std::string FaultAfter(const std::function<void(GgufWriter&)>& change) {
   return Fault(writer);
 }
 
-// ---- what is built
-// -------------------------------------------------------------------------------
+// ---- what is built ------------------------------------------------------------------------------
 
 TEST(Llama, BuildsTheSpec) {
   const Opened opened = Open(MakeTinyLlama());
@@ -174,8 +173,7 @@ TEST(Llama, TakesAHeadWidthOfItsOwn) {
   EXPECT_EQ(a.rope.dims, 32);
 }
 
-// ---- RoPE
-// ----------------------------------------------------------------------------------------
+// ---- RoPE ---------------------------------------------------------------------------------------
 
 RopeSpec RopeAfter(const std::function<void(GgufWriter&)>& change) {
   GgufWriter writer = MakeTinyLlama();
@@ -263,8 +261,7 @@ TEST(LlamaRope, RefusesNonsense) {
             "hparam_range llama.rope.scaling.low_freq_factor");
 }
 
-// ---- what is refused
-// -----------------------------------------------------------------------------
+// ---- what is refused ----------------------------------------------------------------------------
 
 TEST(LlamaRefuses, MissingKeysByName) {
   for (const std::string key :

@@ -2,7 +2,6 @@
 
 #include "model/gguf_source.h"
 #include "model/recipe.h"
-#include "model/weight_table.h"
 
 namespace vivace::model {
 
@@ -53,7 +52,5 @@ Result<ModelFile> CheckModel(formats::GgufFile gguf) {
   VIVACE_ASSIGN(ModelSpec spec, recipe->build(source));
   return ModelFile(std::move(gguf), std::move(spec));
 }
-
-bool IsSupportedWeightType(DType dtype) { return IsMatrixType(dtype); }
 
 }  // namespace vivace::model

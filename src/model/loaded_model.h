@@ -53,7 +53,4 @@ Result<ModelFile> OpenModel(const std::string& path);
 // The part after the container: for a GgufFile that is open already.
 Result<ModelFile> CheckModel(formats::GgufFile gguf);
 
-// Types the block ops compute with; any other is refused by OpenModel, by name.
-bool IsSupportedWeightType(DType dtype);
-
 }  // namespace vivace::model

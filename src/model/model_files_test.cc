@@ -135,8 +135,7 @@ TEST(DamagedModels, NeverCrash) {
   EXPECT_LT(opened, kRuns * 9 / 10);
 }
 
-// ---- files on disk
-// -------------------------------------------------------------------------------
+// ---- files on disk ------------------------------------------------------------------------------
 
 class ModelOnDisk : public ::testing::Test {
  protected:
@@ -199,8 +198,7 @@ TEST_F(ModelOnDisk, IsDescribedEvenIfItCannotBeServed) {
   EXPECT_EQ(d->tensors.size(), 20u);
 }
 
-// ---- the real model
-// ------------------------------------------------------------------------------
+// ---- the real model -----------------------------------------------------------------------------
 
 const std::string kRealModel =
     std::string(VIVACE_SOURCE_DIR) + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";

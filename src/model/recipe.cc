@@ -25,8 +25,6 @@ std::string KnownArchitectures() {
 
 }  // namespace
 
-std::span<const Recipe* const> AllRecipes() { return kRecipes; }
-
 Result<const Recipe*> FindRecipe(const ModelSource& source) {
   for (const Recipe* recipe : kRecipes) {
     if (std::ranges::find(recipe->architectures, source.architecture()) !=

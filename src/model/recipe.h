@@ -20,8 +20,6 @@ struct Recipe {
   Result<ModelSpec> (*build)(const ModelSource& source);
 };
 
-std::span<const Recipe* const> AllRecipes();
-
 // Unknown: unknown_architecture, naming it and listing the known ones.
 Result<const Recipe*> FindRecipe(const ModelSource& source);
 

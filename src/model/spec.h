@@ -25,6 +25,8 @@ struct RopeSpec {
   float beta_slow = 1.0f;            // yarn
   float attention_factor = 0.0f;     // yarn; 0: 0.1 ln(factor) + 1
   std::vector<float> freq_divisors;  // per pair, a file's rope_freqs tensor; empty: none
+
+  bool operator==(const RopeSpec&) const = default;
 };
 
 // A weight by its name in the file and the shape it must have there; shapes are exact.

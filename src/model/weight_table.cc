@@ -24,6 +24,10 @@ bool HasShape(const std::vector<uint64_t>& shape, int64_t rows, int64_t cols) {
   return dims.size() == 2 && dims[0] == wanted_rows && dims[1] == wanted_cols;
 }
 
+bool IsVectorType(DType dtype) {
+  return std::ranges::find(kVectorTypes, dtype) != std::end(kVectorTypes);
+}
+
 std::string ShapeText(int64_t rows, int64_t cols) {
   return rows == 1 ? fmt::format("[{}]", cols) : fmt::format("[{}, {}]", rows, cols);
 }
@@ -32,9 +36,6 @@ std::string ShapeText(int64_t rows, int64_t cols) {
 
 bool IsMatrixType(DType dtype) {
   return std::ranges::find(kMatrixTypes, dtype) != std::end(kMatrixTypes);
-}
-bool IsVectorType(DType dtype) {
-  return std::ranges::find(kVectorTypes, dtype) != std::end(kVectorTypes);
 }
 
 Result<SourceTensor> WeightTable::Find(std::string_view name, int64_t rows, int64_t cols) {

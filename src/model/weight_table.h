@@ -38,8 +38,7 @@ class WeightTable {
   std::vector<std::string> used_;
 };
 
-// Types the block ops compute matrices of, and vectors (norms, biases).
+// Types the block ops compute matrices of; vectors (norms, biases) may be F32, F16 or BF16.
 bool IsMatrixType(DType dtype);
-bool IsVectorType(DType dtype);
 
 }  // namespace vivace::model

@@ -1,6 +1,7 @@
 #include "sample/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -17,6 +18,7 @@ constexpr float kGreedyTemperature = 1e-5f;
 // First guess of how far below the maximum candidates are looked for, in units of the temperature.
 constexpr float kFirstReach = 12.0f;
 constexpr float kWideReach = 80.0f;  // and the second; the third is everything
+constexpr size_t kManyCandidates = 2000;  // above this, sorting into buckets first is quicker
 constexpr int32_t kDrawRun = 1024;   // logits whose weights are summed at once when nothing is cut
 
 // A total order, so that what is kept never depends on how a selection algorithm moves equals.
@@ -29,35 +31,57 @@ double Mass(std::span<const Candidate> candidates) {
                          [](double sum, const Candidate& c) { return sum + c.weight; });
 }
 
-// Reorders so that the heaviest few whose weights first reach `mass` stand in front, and returns
-// how many they are; at least one, linear on average.
-size_t SelectMass(std::span<Candidate> candidates, double mass) {
-  size_t begin = 0, end = candidates.size();
-  double before = 0;  // of [0, begin)
-  while (end - begin > 1) {
-    const size_t middle = begin + (end - begin) / 2;
-    const auto first = candidates.begin();
-    std::nth_element(first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(middle),
-                     first + static_cast<ptrdiff_t>(end), Heavier);
-    const double upper = Mass(candidates.subspan(begin, middle - begin));
-    if (before + upper >= mass) {
-      end = middle;
-    } else {
-      before += upper;
-      begin = middle;
-    }
-  }
-  return begin + 1;
+size_t Bucket(const Candidate& candidate) {
+  return std::bit_cast<uint32_t>(candidate.weight) >> SampleScratch::kBucketShift;
 }
 
-TokenId PickByWeight(std::span<Candidate> candidates, double u) {
-  std::sort(candidates.begin(), candidates.end(), Heavier);
-  double left = u * Mass(candidates);
-  for (const Candidate& candidate : candidates) {
-    left -= candidate.weight;
-    if (left < 0) return candidate.token;
+// What SelectMass still has to look at: everything before `begin` is in, with mass `before`.
+struct Search {
+  size_t begin, end;
+  double before;
+};
+
+// Narrows the search to one bucket of weights, in two passes. The bits of positive floats are in the
+// order of their values.
+Search NarrowByBucket(std::span<Candidate> candidates, double mass, std::span<double> buckets) {
+  std::ranges::fill(buckets, 0.0);
+  for (const Candidate& candidate : candidates) buckets[Bucket(candidate)] += candidate.weight;
+  size_t crossing = buckets.size() - 1;
+  double before = 0;
+  while (crossing > 0 && before + buckets[crossing] < mass) before += buckets[crossing--];
+  const auto first = candidates.begin();
+  const auto above =
+      std::partition(first, candidates.end(), [&](const Candidate& c) { return Bucket(c) > crossing; });
+  const auto within = std::partition(above, candidates.end(),
+                                     [&](const Candidate& c) { return Bucket(c) == crossing; });
+  return {static_cast<size_t>(above - first), static_cast<size_t>(within - first), before};
+}
+
+// Reorders so that the heaviest few whose weights first reach `mass` stand in front, and returns how
+// many they are; at least one, all if they never do. Linear on average.
+size_t SelectMass(std::span<Candidate> candidates, double mass, std::span<double> buckets) {
+  Search search{0, candidates.size(), 0};
+  if (candidates.size() > kManyCandidates) search = NarrowByBucket(candidates, mass, buckets);
+  if (search.begin == search.end) return std::max<size_t>(search.end, 1);
+  while (search.end - search.begin > 1) {
+    const size_t middle = search.begin + (search.end - search.begin) / 2;
+    const auto first = candidates.begin();
+    std::nth_element(first + static_cast<ptrdiff_t>(search.begin), first + static_cast<ptrdiff_t>(middle),
+                     first + static_cast<ptrdiff_t>(search.end), Heavier);
+    const double upper = Mass(candidates.subspan(search.begin, middle - search.begin));
+    if (search.before + upper >= mass) {
+      search.end = middle;
+    } else {
+      search.before += upper;
+      search.begin = middle;
+    }
   }
-  return candidates.back().token;
+  return search.begin + 1;
+}
+
+// The inverse of the cumulative weights, heaviest first: where the mass reaches u of the whole.
+TokenId PickByWeight(std::span<Candidate> candidates, double u, std::span<double> buckets) {
+  return candidates[SelectMass(candidates, u * Mass(candidates), buckets) - 1].token;
 }
 
 // A draw from the whole row, in id order, without collecting candidates.
@@ -113,12 +137,15 @@ void SamplerState::Bind(const SamplingParams& params, int32_t choice,
   if (!params.ignore_eos) banned_.insert(banned_.end(), eos_ids.begin(), eos_ids.end());
   size_t edits = banned_.size() + params.logit_bias.size();
   if (penalised_) {
-    counts_.Reset(static_cast<size_t>(max_model_len));
+    // All it can ever hold: an output of unknown length may fill the context.
+    const int64_t most = params.max_tokens > 0 ? int64_t{prompt_len} + params.max_tokens : max_model_len;
+    const auto room = std::max(tokens.size(), static_cast<size_t>(std::min<int64_t>(most, max_model_len)));
+    counts_.Reset(room);
+    edits += room;
     for (size_t i = 0; i < tokens.size(); ++i) {
       i < static_cast<size_t>(prompt_len) ? counts_.AddPrompt(tokens[i])
                                           : counts_.AddOutput(tokens[i]);
     }
-    edits += static_cast<size_t>(max_model_len);
   }
   saved_.clear();
   saved_.reserve(edits);
@@ -128,9 +155,10 @@ std::optional<TokenId> SamplerState::Sample(const kernels::VocabOps& ops, std::s
                                             int32_t position, SampleScratch* scratch) {
   const auto count = static_cast<int32_t>(logits.size());
   // A NaN must be seen before an edit could hide it.
-  if (std::isnan(ops.max(logits.data(), count))) return std::nullopt;
+  float max = ops.max(logits.data(), count);
+  if (std::isnan(max)) return std::nullopt;
   Edit(logits.data());
-  const float max = ops.max(logits.data(), count);
+  if (!saved_.empty()) max = ops.max(logits.data(), count);
   std::optional<TokenId> token;
   if (std::isfinite(max)) {
     token = params_.temperature < kGreedyTemperature ? ops.find(logits.data(), count, max)
@@ -154,13 +182,13 @@ void SamplerState::Edit(float* logits) {
     SetLogit(logits, token, logits[token] + bias);
   }
   if (penalised_) {
-    counts_.ForEach([&](const TokenCounts::Entry& entry) {
+    for (const TokenCounts::Entry& entry : counts_.entries()) {
       float x = logits[entry.token];
       x = x > 0 ? x / params_.repetition_penalty : x * params_.repetition_penalty;
       x -= params_.frequency_penalty * static_cast<float>(entry.outputs);
       if (entry.outputs > 0) x -= params_.presence_penalty;
       SetLogit(logits, entry.token, x);
-    });
+    }
   }
   if (outputs_ < params_.min_tokens) {
     for (const TokenId token : banned_) {
@@ -208,9 +236,9 @@ TokenId SamplerState::Draw(const kernels::VocabOps& ops, std::span<const float> 
       const double mass = params_.top_p * (cut_k || !std::isinf(min_reach) ? Mass(kept) : total);
       if (!cut_k && !all && Mass(kept) < mass) continue;
       if (!cut_k && !std::isinf(min_reach) && !all) continue;  // the mass under min_p must be whole
-      kept = kept.first(SelectMass(kept, mass));
+      kept = kept.first(SelectMass(kept, mass, scratch->mass));
     }
-    return PickByWeight(kept, u);
+    return PickByWeight(kept, u, scratch->mass);
   }
 }
 

@@ -24,11 +24,16 @@ class SampleScratch {
     TokenId token;
   };
 
+  // Weights lie in [0, 1]; those that share sign, exponent and five bits of mantissa share a bucket.
+  static constexpr int kBucketShift = 18;
+  static constexpr size_t kBuckets = (0x3f800000u >> kBucketShift) + 1;
+
   explicit SampleScratch(int32_t vocab)
-      : candidates(static_cast<size_t>(vocab)), ids(static_cast<size_t>(vocab)) {}
+      : candidates(static_cast<size_t>(vocab)), ids(static_cast<size_t>(vocab)), mass(kBuckets) {}
 
   std::vector<Candidate> candidates;
   std::vector<int32_t> ids;
+  std::vector<double> mass;  // of each bucket
 };
 
 class SamplerState {

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <set>
 
 #include "base/cpu.h"
+#include "base/rng.h"
 #include "sample/logprobs.h"
 
 namespace vivace {
@@ -149,6 +151,28 @@ TEST_P(SamplerTest, CutsAgreeWithASortedVocabulary) {
       const auto narrow =
           Draw({.temperature = temperature, .top_k = 7, .seed = seed}, logits, position);
       EXPECT_LT(rank[static_cast<size_t>(*narrow)], 7);
+    }
+  }
+}
+
+// The drawn token stands where the cumulative weights, heaviest first, reach u: for any count of
+// candidates, so also above the count where they are first sorted into buckets.
+TEST_P(SamplerTest, DrawsInvertTheCumulativeWeights) {
+  for (const float top_p : {0.3f, 0.9f, 0.999f}) {
+    const std::vector<float> logits = RandomLogits(20'000, 77, 1.0f);
+    std::vector<float> sorted = logits;
+    std::ranges::sort(sorted, std::greater());
+    std::vector<double> cumulative;
+    double sum = 0;
+    for (const float logit : sorted) cumulative.push_back(sum += std::exp(logit - sorted[0]));
+    const auto reach = [&](double mass) { return std::ranges::lower_bound(cumulative, mass); };
+    const double kept = *reach(top_p * cumulative.back());
+    for (int32_t position = 0; position < 40; ++position) {
+      const auto token = Draw({.top_p = top_p, .seed = 5}, logits, position);
+      const float logit = logits[static_cast<size_t>(*token)];
+      const auto rank = std::ranges::count_if(logits, [&](float x) { return x > logit; });
+      const auto wanted = reach(UniformDraw(5, 0, position) * kept) - cumulative.begin();
+      EXPECT_NEAR(static_cast<double>(rank), static_cast<double>(wanted), 1) << "one of slack: rounding";
     }
   }
 }

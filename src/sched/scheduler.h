@@ -4,25 +4,22 @@
 // Used by one thread (the engine's), in this cycle:
 //
 //   Add / Abort / ResetPrefixCache ...   any number of times, any time (see Abort)
-//   Plan(&plan, &changes)                then executor: ReleaseSlot for changes.released, BindSlot
-//   for
-//                                        changes.bound, Launch(plan), Await(&result)
+//   Plan(&plan, &changes)                then executor: ReleaseSlot for changes.released,
+//                                        BindSlot for changes.bound, Launch(plan), Await(&result)
 //   Commit(plan, result, &effects)       only if the plan was not empty
 //
 // Rules
 // - One budget of tokens a step. Sampled sequences (decodes) come first, then prompt chunks of
-// those
-//   running, then new ones; a prompt may be cut anywhere.
+//   those running, then new ones; a prompt may be cut anywhere.
 // - Order: priority, then arrival. Nobody overtakes an earlier one of its priority, except that
-// choices
-//   2..n of a request wait, without holding up others, until the first has computed the prompt they
-//   share. A preempted sequence keeps its arrival, so it stands before all that came later.
+//   choices 2..n of a request wait, without holding up others, until the first has computed the
+//   prompt they share. A preempted sequence keeps its arrival, so it stands before all that came
+//   later.
 // - A sequence starts only when the cache has room for all its tokens so far plus one more block
-// for
-//   itself and for each running sequence that will need one: preemption is the exception.
+//   for itself and for each running sequence that will need one: preemption is the exception.
 // - Out of blocks: cached contents go first, then the last sequence in order that frees something
-// is
-//   preempted (its KV is recomputed later). The first in order never is, so something always ends.
+//   is preempted (its KV is recomputed later). The first in order never is, so something always
+//   ends.
 //
 // Cost: Plan and Commit are linear in the running sequences and their blocks; neither allocates
 // when the plan, changes and effects were Reserved. Add and Abort may allocate and free.
@@ -152,7 +149,6 @@ class Scheduler final {
   void ResetPrefixCache() { kv_.ResetPrefixCache(); }
 
   bool idle() const { return running_.empty() && waiting_.empty(); }
-  bool step_in_flight() const { return in_flight_; }
   SchedulerStats stats() const;
 
   // For tests: recomputes counts from the sequences themselves; empty if all is as it should be,

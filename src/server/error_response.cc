@@ -1,39 +1,36 @@
 #include "server/error_response.h"
 
-#include "server/json/json_writer.h"
+#include "server/http/error_body.h"
 
 namespace vivace::server {
 namespace {
 
 struct Mapping {
-  ErrorCode code;
   int status;
-  const char* type;
   bool retry;     // a later try may succeed: Retry-After
   bool internal;  // the message is for our log only
 };
 
 // The one place where kinds of error meet HTTP.
-constexpr Mapping kMappings[] = {
-    {ErrorCode::kInvalidArgument, 400, "invalid_request_error", false, false},
-    {ErrorCode::kUnsupported, 400, "invalid_request_error", false, false},
-    {ErrorCode::kNotFound, 404, "invalid_request_error", false, false},
-    {ErrorCode::kResourceExhausted, 503, "server_error", true, false},
-    {ErrorCode::kUnavailable, 503, "server_error", true, false},
-    {ErrorCode::kDeadlineExceeded, 504, "server_error", false, false},
-    {ErrorCode::kInternal, 500, "server_error", false, false},
-    {ErrorCode::kIo, 500, "server_error", false, true},
-    {ErrorCode::kCorruptData, 500, "server_error", false, true},
-};
-
-// Seconds; a full queue of short answers moves within a few.
-constexpr const char* kRetryAfter = "2";
-
-const Mapping& MappingOf(ErrorCode code) {
-  for (const Mapping& mapping : kMappings) {
-    if (mapping.code == code) return mapping;
+Mapping MappingOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kUnsupported:
+      return {400, false, false};
+    case ErrorCode::kNotFound:
+      return {404, false, false};
+    case ErrorCode::kResourceExhausted:
+    case ErrorCode::kUnavailable:
+      return {503, true, false};
+    case ErrorCode::kDeadlineExceeded:
+      return {504, false, false};
+    case ErrorCode::kInternal:
+      return {500, false, false};
+    case ErrorCode::kIo:
+    case ErrorCode::kCorruptData:
+      break;
   }
-  return kMappings[6];
+  return {500, false, true};
 }
 
 }  // namespace
@@ -41,24 +38,11 @@ const Mapping& MappingOf(ErrorCode code) {
 int HttpStatus(ErrorCode code) { return MappingOf(code).status; }
 
 std::string ErrorBody(const Error& error) {
-  const Mapping& mapping = MappingOf(error.code);
-  std::string body;
-  JsonWriter w(&body);
-  w.BeginObject();
-  w.Key("error");
-  w.BeginObject();
-  w.KeyString("message", mapping.internal ? "the server failed to answer this request"
-                                          : std::string_view(error.message));
-  w.KeyString("type", mapping.type);
-  w.Key("param");
-  error.field.empty() || mapping.internal ? w.Null() : w.String(error.field);
-  w.Key("code");
-  error.reason.empty()
-      ? w.Null()
-      : w.String(mapping.internal ? "internal_error" : std::string_view(error.reason));
-  w.EndObject();
-  w.EndObject();
-  return body;
+  const Mapping mapping = MappingOf(error.code);
+  if (mapping.internal) {
+    return ErrorBody(mapping.status, "the server failed to answer this request", "internal_error");
+  }
+  return ErrorBody(mapping.status, error.message, error.reason, error.field);
 }
 
 Headers ErrorHeaders(const Error& error) {

@@ -1,5 +1,5 @@
 // Errors as HTTP answers, in OpenAI's shape: {"error":{"message","type","param","code"}}.
-// Errors of our own making (kInternal, kIo, kCorruptData) do not tell the client what broke.
+// Errors of the machine (kIo, kCorruptData) do not tell the client what broke.
 #pragma once
 
 #include <string>

@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 
 import pytest
 import requests
@@ -79,7 +78,6 @@ NEED_GRAMMAR = ("api/schema_control", "api/grammar_control")  # structured outpu
 
 @pytest.mark.parametrize("case", cases("api"), ids=lambda c: c["name"])
 def test_api(mini, case):
-    began = time.monotonic()
     answer = requests.post(mini.base + case["route"], data=(BAD / case["name"]).read_bytes(),
                            headers={"Content-Type": "application/json"}, timeout=60)
     allowed = case["status"]
@@ -92,7 +90,6 @@ def test_api(mini, case):
     if answer.status_code != 200:
         error = answer.json()["error"]
         assert error["message"] and set(error) == {"message", "type", "param", "code"}
-    assert time.monotonic() - began < 20
     alive(mini)
 
 

@@ -44,6 +44,6 @@ int32_t Collect(const float* x, int32_t count, float floor, int32_t* out) {
 
 }  // namespace
 
-const VocabOps kVocabOps = {Max, Find, SumExp, CountAbove, Collect};
+constinit const VocabOps kVocabOps = {Max, Find, SumExp, CountAbove, Collect};
 
 }  // namespace vivace::kernels::reference

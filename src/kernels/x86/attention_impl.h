@@ -16,6 +16,7 @@ namespace vivace::kernels {
 namespace {  // internal linkage: no tier may end up with another's instructions
 
 constexpr float kNoScore = -1e30f;      // running maximum before the first position
+constexpr int kTileGroups = kPositionTile / kGroup;
 constexpr int kMaxTileRows = 24;        // K, V, q, scores and output tiles stay near L1
 constexpr int kScratchRowFloats = 256;  // head_dim up to this gets full tiles
 constexpr int kItemsPerThread = 4;      // below this many units a thread, splits are items
@@ -40,21 +41,30 @@ struct alignas(64) TileScratch {
   float total_max[kMaxTileRows], total_sum[kMaxTileRows];
 };
 
-// p[r][0..16*kT) = q[r] . K of `kT` vectors of positions, dims in order.
+// p[r][0..16*kT) = q[r] . K of `kT` vectors of positions, dims in order. `ahead` are pieces of
+// memory as long as the groups that are wanted next: blocks lie anywhere, so no hardware sees them
+// coming, and each load here brings in a line of them.
 template <class V, class Kv, int kR, int kT>
-void ScoreTile(const float* q, int64_t q_stride, const typename Kv::T* const* groups, int first_vec,
-               int pairs, float* p) {
+void ScoreTile(const float* q, int64_t q_stride, const typename Kv::T* const* groups,
+               const typename Kv::T* const* ahead, int first_vec, int pairs, float* p) {
   using F = typename V::F;
   constexpr int kVecsPerGroup = kGroup / V::kLanes;
   const typename Kv::T* g[kT];
-  for (int t = 0; t < kT; ++t) g[t] = groups[(first_vec + t) / kVecsPerGroup];
+  const typename Kv::T* next[kT];
+  for (int t = 0; t < kT; ++t) {
+    g[t] = groups[(first_vec + t) / kVecsPerGroup];
+    next[t] = ahead[(first_vec + t) / kVecsPerGroup];
+  }
   F acc[kR][kT];
   for (int r = 0; r < kR; ++r) {
     for (int t = 0; t < kT; ++t) acc[r][t] = V::Zero();
   }
   for (int i = 0; i < pairs; ++i) {
     F k[kT];
-    for (int t = 0; t < kT; ++t) k[t] = Kv::KeyEven(g[t], i, (first_vec + t) % kVecsPerGroup);
+    for (int t = 0; t < kT; ++t) {
+      k[t] = Kv::KeyEven(g[t], i, (first_vec + t) % kVecsPerGroup);
+      if (t % kVecsPerGroup == 0) Kv::Prefetch(next[t] + i * 2 * kGroup, 2 * kGroup);
+    }
     for (int r = 0; r < kR; ++r) {
       const F x = V::Set1(q[r * q_stride + 2 * i]);
       for (int t = 0; t < kT; ++t) acc[r][t] = V::Fma(x, k[t], acc[r][t]);
@@ -73,9 +83,11 @@ void ScoreTile(const float* q, int64_t q_stride, const typename Kv::T* const* gr
 }
 
 // out[r][piece..] = out * alpha[r] + sum over positions [first, last) of p[r][t] * V[t], in order.
+// `ahead` as in ScoreTile.
 template <class V, class Kv, int kR, int kP>
-void ValueTile(const float* p, const float* alpha, const typename Kv::T* const* groups, int first,
-               int last, int64_t row_stride, int piece, float* out, int64_t out_stride) {
+void ValueTile(const float* p, const float* alpha, const typename Kv::T* const* groups,
+               const typename Kv::T* const* ahead, int first, int last, int64_t row_stride, int piece,
+               float* out, int64_t out_stride) {
   using F = typename V::F;
   float* o = out + piece * 2 * V::kLanes;
   F acc[kR][2 * kP];
@@ -86,7 +98,9 @@ void ValueTile(const float* p, const float* alpha, const typename Kv::T* const* 
     }
   }
   for (int t = first; t < last; ++t) {
-    const typename Kv::T* row = groups[t / kGroup] + (t % kGroup) * row_stride;
+    const int64_t offset = (t % kGroup) * row_stride;
+    const typename Kv::T* row = groups[t / kGroup] + offset;
+    Kv::Prefetch(ahead[t / kGroup] + offset + piece * 2 * V::kLanes, kP * 2 * V::kLanes);
     F v[2 * kP];
     for (int c = 0; c < kP; ++c) {
       v[2 * c] = Kv::ValueLow(row, piece + c);
@@ -256,27 +270,34 @@ class Unit {
     return lanes[0];
   }
 
-  // One tile: positions [tile, min(tile + 64, end)).
-  void RunTile(int32_t tile, int32_t end) {
-    const int count = end - tile < kPositionTile ? end - tile : kPositionTile;
-    const int first = first_position() > tile ? first_position() - tile : 0;
-    const int first_group = first / kGroup;
-    const int groups = (count + kGroup - 1) / kGroup;
-    const T* keys[kPositionTile / kGroup];
-    const T* values[kPositionTile / kGroup];
-    for (int g = first_group; g < groups; ++g) {
+  // Where the groups of positions [tile, min(tile + 64, end)) lie; those below `first_group` are not
+  // looked up.
+  void Locate(int32_t tile, int32_t end, int first_group, T** keys, T** values) const {
+    for (int g = first_group; g < kTileGroups && tile + g * kGroup < end; ++g) {
       const int32_t position = tile + g * kGroup;
       const int32_t block = sequence_->blocks[position / layout_.block_size].value;
       const int32_t offset = position % layout_.block_size;
       keys[g] = layout_.Key(args_.kv.data, block, kv_head_, offset);
       values[g] = layout_.Value(args_.kv.data, block, kv_head_, offset);
     }
-    Scores(keys, first_group, groups);
-    for (int r = 0; r < rows_; ++r) Softmax(r, tile, first_group, groups);
-    Values(values, first, count);
   }
 
-  void Scores(const T* const* keys, int first_group, int groups) {
+  // One tile: positions [tile, min(tile + 64, end)).
+  void RunTile(int32_t tile, int32_t end) {
+    const int count = end - tile < kPositionTile ? end - tile : kPositionTile;
+    const int first = first_position() > tile ? first_position() - tile : 0;
+    const int first_group = first / kGroup;
+    const int groups = (count + kGroup - 1) / kGroup;
+    T *keys[kTileGroups], *values[kTileGroups], *next_keys[kTileGroups], *next_values[kTileGroups];
+    Locate(tile, end, first_group, keys, values);
+    for (int g = first_group; g < groups; ++g) next_keys[g] = keys[g];  // if there is no next tile
+    Locate(tile + kPositionTile, end_position(), 0, next_keys, next_values);
+    Scores(keys, values, first_group, groups);
+    for (int r = 0; r < rows_; ++r) Softmax(r, tile, first_group, groups);
+    Values(values, next_keys, first, count);
+  }
+
+  void Scores(const T* const* keys, const T* const* ahead, int first_group, int groups) {
     constexpr int kVecsPerGroup = kGroup / V::kLanes;
     const int last_vec = groups * kVecsPerGroup;
     ForRowTiles(rows_, V::kScoreRows, [&](int row, int count) {
@@ -285,10 +306,10 @@ class Unit {
       WithRows(count, [&]<int kR>() {
         int vec = first_group * kVecsPerGroup;
         for (; vec + V::kScoreVecs <= last_vec; vec += V::kScoreVecs) {
-          ScoreTile<V, Kv, kR, V::kScoreVecs>(q, stride_, keys, vec, head_dim_ / 2, p);
+          ScoreTile<V, Kv, kR, V::kScoreVecs>(q, stride_, keys, ahead, vec, head_dim_ / 2, p);
         }
         for (; vec < last_vec; ++vec) {
-          ScoreTile<V, Kv, kR, 1>(q, stride_, keys, vec, head_dim_ / 2, p);
+          ScoreTile<V, Kv, kR, 1>(q, stride_, keys, ahead, vec, head_dim_ / 2, p);
         }
       });
     });
@@ -328,7 +349,7 @@ class Unit {
     s_.max[r] = max;
   }
 
-  void Values(const T* const* values, int first, int last) {
+  void Values(const T* const* values, const T* const* ahead, int first, int last) {
     const int pieces = stride_ / (2 * V::kLanes);
     ForRowTiles(rows_, V::kValueRows, [&](int row, int count) {
       const float* p = s_.p + row * kPositionTile;
@@ -336,11 +357,11 @@ class Unit {
       WithRows(count, [&]<int kR>() {
         int piece = 0;
         for (; piece + V::kValuePairs <= pieces; piece += V::kValuePairs) {
-          ValueTile<V, Kv, kR, V::kValuePairs>(p, s_.alpha + row, values, first, last, stride_,
+          ValueTile<V, Kv, kR, V::kValuePairs>(p, s_.alpha + row, values, ahead, first, last, stride_,
                                                piece, out, stride_);
         }
         for (; piece < pieces; ++piece) {
-          ValueTile<V, Kv, kR, 1>(p, s_.alpha + row, values, first, last, stride_, piece, out,
+          ValueTile<V, Kv, kR, 1>(p, s_.alpha + row, values, ahead, first, last, stride_, piece, out,
                                   stride_);
         }
       });

@@ -43,6 +43,12 @@ struct Bf16Elements {
     if (x != x) return static_cast<T>((bits >> 16) | 0x40);
     return static_cast<T>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
   }
+  // Brings `count` elements from `p` on nearer; any address will do.
+  static void Prefetch(const T* p, int count) {
+    for (int i = 0; i < count * static_cast<int>(sizeof(T)); i += 64) {
+      __builtin_prefetch(reinterpret_cast<const char*>(p) + i);
+    }
+  }
   static void StoreKey(T* group, int position, const float* k, int pairs) {
     for (int i = 0; i < pairs; ++i) {
       T* out = group + (i * kGroup + position) * 2;
@@ -69,6 +75,12 @@ struct F32Elements {
   }
   static typename V::F ValueHigh(const T* row, int piece) {
     return V::Load(row + (piece * 2 + 1) * V::kLanes);
+  }
+  // Brings `count` elements from `p` on nearer; any address will do.
+  static void Prefetch(const T* p, int count) {
+    for (int i = 0; i < count * static_cast<int>(sizeof(T)); i += 64) {
+      __builtin_prefetch(reinterpret_cast<const char*>(p) + i);
+    }
   }
   static void StoreKey(T* group, int position, const float* k, int pairs) {
     for (int i = 0; i < 2 * pairs; ++i) group[i * kGroup + position] = k[i];

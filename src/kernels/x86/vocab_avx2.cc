@@ -4,6 +4,6 @@
 
 namespace vivace::kernels::avx2 {
 
-const VocabOps kVocabOps = MakeVocabOps<Vec>();
+constinit const VocabOps kVocabOps = MakeVocabOps<Vec>();
 
 }  // namespace vivace::kernels::avx2

@@ -22,13 +22,6 @@ constexpr Rejection kBadTrailer = {400, "bad_trailer",
                                    "A trailer field is malformed or not allowed there."};
 constexpr Rejection kTrailersTooLarge = {431, "trailers_too_large", "The trailers are too large."};
 
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 }  // namespace
 
 ChunkDecoder::State ChunkDecoder::Reject(const Rejection& rejection) {

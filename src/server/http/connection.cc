@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -22,11 +23,18 @@ constexpr Rejection kHeaderTimeout = {408, "header_timeout",
                                       "The request header did not arrive in time."};
 constexpr Rejection kBodyTimeout = {408, "body_timeout",
                                     "The request body did not arrive in time."};
+constexpr Rejection kTooManyBodies = {503, "server_is_overloaded",
+                                      "The server is reading all the bodies it can hold; try again "
+                                      "later."};
 constexpr Rejection kInternal = {500, "internal_error",
                                  "The server failed to answer this request."};
 
 size_t MaxBodyBytes(const HttpOptions& options) {
   return options.max_body_bytes > 0 ? options.max_body_bytes : limits::kMaxBodyBytes;
+}
+
+size_t MaxReadingBytes(const HttpOptions& options) {
+  return options.max_reading_bytes > 0 ? options.max_reading_bytes : limits::kMaxReadingBytes;
 }
 
 }  // namespace
@@ -183,9 +191,12 @@ bool Connection::Refuse(const HttpServer::Refusal& refusal) {
 
 void Connection::Reject(const Rejection& rejection) {
   log::Debug("request refused", {{"status", rejection.status}, {"code", rejection.code}});
+  EndBody();
   head_ = {};
   keep_alive_ = false;
-  Respond(rejection.status, {{"Content-Type", "application/json"}},
+  Headers headers = {{"Content-Type", "application/json"}};
+  if (rejection.status == 503) headers.emplace_back("Retry-After", kRetryAfter);
+  Respond(rejection.status, headers,
           ErrorBody(rejection.status, rejection.message, rejection.code));
   Linger();
 }
@@ -196,6 +207,7 @@ bool Connection::ReadBody() {
     const size_t bytes = std::min(head_.content_length - body.size(), in_.size());
     body.append(in_, 0, bytes);
     in_.erase(0, bytes);
+    if (!BodyFits()) return false;
     if (body.size() < head_.content_length) return false;
     Dispatch();
     return true;
@@ -203,6 +215,7 @@ bool Connection::ReadBody() {
   std::string_view rest = in_;
   const ChunkDecoder::State state = chunks_.Feed(rest, body);
   in_.erase(0, in_.size() - rest.size());
+  if (!BodyFits()) return false;
   if (state == ChunkDecoder::State::kMore) return false;
   if (state == ChunkDecoder::State::kRejected) {
     Reject(chunks_.rejection());
@@ -212,7 +225,20 @@ bool Connection::ReadBody() {
   return true;
 }
 
+// Counts what came of the body; past what all connections may hold together it is refused. The one
+// bound on chunked bodies, whose size no header tells, and on bodies that no route asked for.
+bool Connection::BodyFits() {
+  loop_->reading_bytes += head_.request.body.size() - counted_bytes_;
+  counted_bytes_ = head_.request.body.size();
+  if (loop_->reading_bytes <= MaxReadingBytes(loop_->options)) return true;
+  Reject(kTooManyBodies);
+  return false;
+}
+
+void Connection::EndBody() { loop_->reading_bytes -= std::exchange(counted_bytes_, 0); }
+
 void Connection::Dispatch() {
+  EndBody();
   SetDeadline(0);
   phase_ = Phase::kAnswering;
   answer_ = Answer::kPending;
@@ -279,6 +305,7 @@ void Connection::Shut(bool reset) {
   socket_.close(ignored);
   deadline_.cancel();
   stall_timer_.cancel();
+  EndBody();
   head_ = {};  // releases the ticket
   out_.clear();
   if (active_) --loop_->active_exchanges;

@@ -60,6 +60,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool OnHead();
   bool Refuse(const HttpServer::Refusal& refusal);
   void Reject(const Rejection& rejection);
+  bool BodyFits();
+  void EndBody();
   void Dispatch();
 
   // Answering.
@@ -98,6 +100,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   HeadScanner scanner_;
   ParsedHead head_;  // of the request being read or answered
   ChunkDecoder chunks_{0};
+  size_t counted_bytes_ = 0;  // of the body, in Loop::reading_bytes
   size_t discarded_bytes_ = 0;
 
   uint64_t serial_ = 0;  // of the exchange being answered

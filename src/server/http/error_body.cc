@@ -16,12 +16,11 @@ void AppendStringOrNull(std::string& out, std::string_view text) {
 }  // namespace
 
 std::string ErrorBody(int status, std::string_view message, std::string_view code,
-                      std::string_view param, std::string_view type) {
-  if (type.empty()) type = status < 500 ? "invalid_request_error" : "server_error";
+                      std::string_view param) {
   std::string body = R"({"error":{"message":)";
   AppendJsonString(body, message);
   body += R"(,"type":)";
-  AppendJsonString(body, type);
+  AppendJsonString(body, status < 500 ? "invalid_request_error" : "server_error");
   body += R"(,"param":)";
   AppendStringOrNull(body, param);
   body += R"(,"code":)";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "server/http/connection.h"
@@ -16,6 +17,7 @@ class ConnectionExchange final : public Exchange {
   ~ConnectionExchange() override;
 
   const HttpRequest& request() const override { return request_; }
+  std::string TakeBody() override { return std::exchange(request_.body, {}); }
   void Send(int status, Headers headers, std::string body) override {
     connection_->Send(serial_, status, headers, body);
   }
@@ -34,7 +36,7 @@ class ConnectionExchange final : public Exchange {
  private:
   const std::shared_ptr<Connection> connection_;
   const uint64_t serial_;
-  const HttpRequest request_;
+  HttpRequest request_;
 };
 
 }  // namespace vivace::server

@@ -35,12 +35,18 @@ struct HttpRequest {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
+// The path with its %XX escapes decoded, for parts of it that are names. It has passed the framing
+// policy: its escapes are whole and none is NUL.
+std::string DecodedPath(std::string_view path);
+
 // One request's answer. Shared by the connection and whoever answers.
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
   virtual const HttpRequest& request() const = 0;
+  // Moves the body out, so that it need not live as long as the answer takes.
+  virtual std::string TakeBody() = 0;
 
   // The whole answer. For HEAD the body is left out, its length kept.
   virtual void Send(int status, Headers headers, std::string body) = 0;
@@ -70,6 +76,7 @@ struct HttpOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8000;            // 0: any free port
   size_t max_body_bytes = 0;       // 0: limits::kMaxBodyBytes
+  size_t max_reading_bytes = 0;    // 0: limits::kMaxReadingBytes
   int header_timeout_ms = 10'000;  // absolute, from the first byte
   int body_timeout_ms = 30'000;
   int idle_timeout_ms = 60'000;  // keep-alive

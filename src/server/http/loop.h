@@ -25,6 +25,7 @@ struct Loop {
   std::unordered_set<std::shared_ptr<Connection>> connections;
   std::function<void()> connection_closed;  // the acceptor may go on
   int active_exchanges = 0;
+  size_t reading_bytes = 0;  // of bodies that are not complete, of all connections
   bool draining = false;
   std::atomic<bool> ended{false};  // the server is gone; an Exchange may outlive it
 };

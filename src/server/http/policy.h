@@ -81,6 +81,7 @@ tl::expected<std::pair<std::string_view, std::string_view>, Rejection> SplitFiel
 bool IsSingletonField(std::string_view name);
 
 std::string ToLower(std::string_view text);  // ASCII
+int HexValue(char c);                        // -1: not a hexadecimal digit
 bool IsToken(std::string_view text);         // a field name or method by RFC 9110, 5.6.2
 
 }  // namespace vivace::server

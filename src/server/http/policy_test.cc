@@ -13,6 +13,13 @@ namespace {
 
 constexpr size_t kMaxBody = 1'000;
 
+TEST(HttpPolicy, EscapesAreDecoded) {
+  EXPECT_EQ(DecodedPath("org%2Fa%20model%C3%a9"), "org/a modelé");
+  EXPECT_EQ(DecodedPath("/plain"), "/plain");
+  EXPECT_EQ(DecodedPath(""), "");
+  EXPECT_EQ(DecodedPath("cut%2"), "cut%2");
+}
+
 // Status of a whole head; 0 if accepted, -1 if it is not finished.
 int Judge(const std::string& bytes, ParsedHead* out = nullptr) {
   HeadScanner scanner;

@@ -72,20 +72,12 @@ GenerationRequest PreparedRequest::EngineRequest(size_t i, int32_t max_model_len
   return request;
 }
 
-void PreparedRequest::DropInput() {
-  prompts = {};
-  params.prompts = {};
-  params.messages = nullptr;
-  params.tools = nullptr;
-  params.chat_template_kwargs = nullptr;
-  body = nullptr;
-}
-
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
                                                            const ServedModel& model) {
   auto request = std::make_unique<PreparedRequest>();
-  VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, body, model, &request->body, &request->params));
   RequestParams& params = request->params;
+  json::value dom;
+  VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, body, model, &dom, &params));
   if (endpoint == kChat) {
     VIVACE_ASSIGN(auto prompt, ChatPrompt(params, model));
     request->prompts.push_back(std::move(prompt));
@@ -100,6 +92,10 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
   for (const auto& prompt : request->prompts) {
     VIVACE_RETURN_IF_ERROR(CheckLength(*request, prompt.size(), model));
   }
+  params.prompts = {};
+  params.messages = nullptr;
+  params.tools = nullptr;
+  params.chat_template_kwargs = nullptr;
   return request;
 }
 

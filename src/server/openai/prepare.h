@@ -3,7 +3,6 @@
 // adds a logarithm), refused early where a prompt cannot fit.
 #pragma once
 
-#include <boost/json/value.hpp>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,16 +15,14 @@
 
 namespace vivace::server {
 
-// A chat or completion request, ready for the engine. `params` points into `body`.
+// A chat or completion request, ready for the engine. The input members of `params` are gone: they
+// have become `prompts`.
 struct PreparedRequest {
-  json::value body;
   RequestParams params;
   std::vector<std::vector<TokenId>> prompts;
 
   // What the engine is asked for prompt `i`; max_tokens is what the request leaves room for.
   GenerationRequest EngineRequest(size_t i, int32_t max_model_len) const;
-  // Once the engine has the prompts: lets go of the body and of what points into it.
-  void DropInput();
 };
 
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,

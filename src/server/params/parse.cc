@@ -1,15 +1,12 @@
 #include <cmath>
 
 #include "base/limits.h"
-#include "base/utf8.h"
 #include "server/json/strict_json.h"
 #include "server/params/readers.h"
 #include "server/params/table.h"
 
 namespace vivace::server {
 namespace {
-
-constexpr size_t kMaxReportedNameBytes = 64;
 
 // Reads one member by its row's kind. Errors name the member as the client wrote it.
 struct FieldReader {
@@ -74,10 +71,7 @@ struct FieldReader {
                 "`{}` is not supported: {}", name, field.why);
   }
 
-  Status operator()(const IgnoredField&) const {
-    params->ignored.emplace_back(name);
-    return {};
-  }
+  Status operator()(const IgnoredField&) const { return ReportIgnored(name, params); }
 
  private:
   tl::unexpected<Error> OutOfRange(const IntField& field) const {
@@ -90,14 +84,7 @@ Status ReadMember(std::string_view name, const json::value& value, const ParamCo
                   RequestParams* params) {
   const ParamRow* row = FindParam(name, context.endpoint);
   if (row == nullptr) {
-    if (params->ignored.size() >= limits::kMaxUnknownParams) {
-      return Fail(ErrorCode::kInvalidArgument, "too_many_parameters", "",
-                  "the body has more than {} members that have no effect",
-                  limits::kMaxUnknownParams);
-    }
-    if (!value.is_null())
-      params->ignored.push_back(utf8::Repair(name.substr(0, kMaxReportedNameBytes)));
-    return {};
+    return value.is_null() ? Status() : ReportIgnored(name, params);
   }
   if (value.is_null()) {
     if (!row->null_is_error) return {};

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "server/json/strict_json.h"
 
 namespace vivace::server {
@@ -38,6 +39,8 @@ Result<std::vector<TokenId>> ReadTokenIds(std::string_view name, const json::arr
   }
   return ids;
 }
+
+constexpr size_t kMaxReportedNameBytes = 64;
 
 constexpr std::string_view kPromptShapes =
     "a string, a list of strings, a list of token ids or a list of such lists";
@@ -72,6 +75,15 @@ Status ReadFunctionTool(std::string_view name, const json::value& tool) {
 }
 
 }  // namespace
+
+Status ReportIgnored(std::string_view name, RequestParams* params) {
+  if (params->ignored.size() >= limits::kMaxUnknownParams) {
+    return Fail(ErrorCode::kInvalidArgument, "too_many_parameters", "",
+                "the body has more than {} members that have no effect", limits::kMaxUnknownParams);
+  }
+  params->ignored.push_back(utf8::Repair(name.substr(0, kMaxReportedNameBytes)));
+  return {};
+}
 
 tl::unexpected<Error> WrongType(std::string_view name, std::string_view wanted,
                                 const json::value& value) {
@@ -216,7 +228,8 @@ Status ReadStreamOptions(std::string_view name, const json::value& value, const 
     if (key == "include_usage") target = &params->include_usage;
     if (key == "continuous_usage_stats") target = &params->continuous_usage_stats;
     if (target == nullptr) {
-      params->ignored.push_back(fmt::format("{}.{}", name, std::string_view(key)));
+      VIVACE_RETURN_IF_ERROR(
+          ReportIgnored(fmt::format("{}.{}", name, std::string_view(key)), params));
       continue;
     }
     if (flag.is_null()) continue;

@@ -33,6 +33,9 @@ Status ReadToolChoice(std::string_view name, const json::value& value, const Par
 Status ReadChatTemplateKwargs(std::string_view name, const json::value& value,
                               const ParamContext& context, RequestParams* params);
 
+// Notes a member that has no effect; too many of them are an error.
+Status ReportIgnored(std::string_view name, RequestParams* params);
+
 // kInvalidArgument "invalid_type": "NAME must be WANTED, not KIND".
 tl::unexpected<Error> WrongType(std::string_view name, std::string_view wanted,
                                 const json::value& value);

@@ -195,6 +195,8 @@ TEST(ParamTable, UnknownMembersAreReportedUpToALimit) {
   EXPECT_EQ(params->ignored.size(), limits::kMaxUnknownParams);
   extra["one_more"] = 1;
   EXPECT_EQ(Parse(kChat, extra).error().reason, "too_many_parameters");
+  EXPECT_EQ(Parse(kChat, {{"stream", true}, {"stream_options", extra}}).error().reason,
+            "too_many_parameters");
   // A long name is cut, and never inside a character.
   std::string name;
   for (int i = 0; i < 200; ++i) name += "é";

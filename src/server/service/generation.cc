@@ -64,7 +64,7 @@ Status Generation::Submit() {
     requests_.push_back(std::move(*request));
   }
   for (size_t i = 0; i < requests_.size(); ++i) AddChoices(i);
-  prepared_->DropInput();
+  prepared_->prompts = {};  // the engine's requests have them
   context_.metrics->params_n->Observe(static_cast<double>(params().n));
   return {};
 }

@@ -26,7 +26,7 @@ AdmissionLimits AdmissionFor(const EngineConfig& config, const AdmissionLimits& 
 }
 
 // What the header says of the body's size; a chunked body says nothing and is counted when it is
-// in.
+// in, and by the HTTP layer until then.
 size_t DeclaredBytes(const HttpRequest& request) {
   const std::string_view text = request.header("content-length");
   size_t bytes = 0;
@@ -41,11 +41,17 @@ bool SaysJson(const HttpRequest& request) {
   return type.empty() || boost::algorithm::iequals(type, "application/json");
 }
 
+HttpServer::Refusal RefusalOf(int status, const Error& error) {
+  return {.status = status,
+          .headers = ErrorHeaders(error),
+          .body = ErrorBody(error),
+          .ticket = nullptr};
+}
+
 HttpServer::Refusal NotJson() {
-  const Error error{ErrorCode::kInvalidArgument, "unsupported_media_type",
-                    "the body must be JSON; send the header Content-Type: application/json", ""};
-  return {
-      .status = 415, .headers = ErrorHeaders(error), .body = ErrorBody(error), .ticket = nullptr};
+  return RefusalOf(415,
+                   {ErrorCode::kInvalidArgument, "unsupported_media_type",
+                    "the body must be JSON; send the header Content-Type: application/json", ""});
 }
 
 std::string RandomPrefix() {
@@ -76,6 +82,7 @@ struct Service::Client {
 // A request that holds a place and waits for its preparation.
 struct Service::Call {
   ExchangePtr exchange;
+  std::string body;  // let go by the prep thread
   std::shared_ptr<Admission::Ticket> ticket;
   std::shared_ptr<Client> client;
 };
@@ -137,66 +144,58 @@ std::vector<Route> Service::MakeRoutes() {
 
 HttpServer::Refusal Service::Check(const HttpRequest& request) {
   const Router::Match match = router_.Find(request.method, request.path);
-  HttpServer::Refusal refusal;
+  HttpServer::Refusal verdict;
   if (match.route == nullptr) {
-    const Error error = Router::ErrorOf(match, request.method, request.path);
-    refusal.status = match.status;
-    refusal.headers = ErrorHeaders(error);
-    refusal.body = ErrorBody(error);
-    if (!match.allow.empty()) refusal.headers.emplace_back("allow", match.allow);
+    verdict = RefusalOf(match.status, Router::ErrorOf(match, request.method, request.path));
+    if (!match.allow.empty()) verdict.headers.emplace_back("allow", match.allow);
     metrics_.CountRejection(Rejection::kNoRoute);
-    metrics_.CountResponse(match.status);
-  } else if (match.route->generates && !SaysJson(request)) {
-    refusal = NotJson();
-    metrics_.CountResponse(refusal.status);
-  } else if (match.route->generates) {
-    auto ticket = admission_.Admit(DeclaredBytes(request));
-    if (ticket) {
-      refusal.ticket = std::make_shared<Admission::Ticket>(std::move(*ticket));
-      return refusal;
-    }
-    refusal.status = HttpStatus(ticket.error().code);
-    refusal.headers = ErrorHeaders(ticket.error());
-    refusal.body = ErrorBody(ticket.error());
-    CountRefusal(ticket.error(), refusal.status);
+    metrics_.CountResponse(verdict.status);
+    return verdict;
   }
-  return refusal;
+  if (!match.route->generates) return verdict;
+  if (!SaysJson(request)) {
+    metrics_.CountRejection(Rejection::kInvalid);
+    verdict = NotJson();
+    metrics_.CountResponse(verdict.status);
+    return verdict;
+  }
+  auto ticket = admission_.Admit(DeclaredBytes(request));
+  if (ticket) {
+    verdict.ticket = std::make_shared<Admission::Ticket>(std::move(*ticket));
+    return verdict;
+  }
+  CountRefusal(ticket.error());
+  return RefusalOf(HttpStatus(ticket.error().code), ticket.error());
 }
 
 void Service::Handle(ExchangePtr exchange) {
   const HttpRequest& request = exchange->request();
   const Router::Match match = router_.Find(request.method, request.path);
-  if (match.route != nullptr) {
-    match.route->handle(exchange, match.tail);
-    return;
-  }
-  const Error error = Router::ErrorOf(match, request.method, request.path);
-  Headers headers = ErrorHeaders(error);
-  if (!match.allow.empty()) headers.emplace_back("allow", match.allow);
-  metrics_.CountRejection(Rejection::kNoRoute);
-  metrics_.CountResponse(match.status);
-  exchange->Send(match.status, std::move(headers), ErrorBody(error));
+  VIVACE_CHECK(match.route != nullptr);  // Check let it in
+  match.route->handle(exchange, match.tail);
 }
 
 std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
   const HttpRequest& request = exchange->request();
   auto ticket = std::static_pointer_cast<Admission::Ticket>(request.ticket);
   VIVACE_CHECK(ticket != nullptr);  // Check let it in
-  ticket->SetBytes(request.body.size());
+  std::string body = exchange->TakeBody();
+  ticket->SetBytes(body.size());
   auto client = std::make_shared<Client>();
   exchange->OnClose([this, client] {
     client->gone = true;
     if (const auto generation = client->generation.lock()) dispatcher_.Abandon(generation);
   });
-  return std::make_shared<Call>(Call{exchange, std::move(ticket), std::move(client)});
+  return std::make_shared<Call>(
+      Call{exchange, std::move(body), std::move(ticket), std::move(client)});
 }
 
 void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
   auto call = MakeCall(exchange);
   prep_.Post([this, endpoint, call = std::move(call)]() mutable {
     using Prepared = Result<std::unique_ptr<PreparedRequest>>;
-    auto prepared = std::make_shared<Prepared>(
-        PrepareGeneration(endpoint, call->exchange->request().body, model_));
+    auto prepared = std::make_shared<Prepared>(PrepareGeneration(endpoint, call->body, model_));
+    call->body = std::string();
     // The call moves on, so that the exchange is let go on the loop only.
     http_->Post([this, endpoint, call = std::move(call), prepared] {
       Start(call, endpoint, std::move(*prepared));
@@ -231,8 +230,8 @@ void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
 void Service::AnswerInPrep(TextAnswer answer, const ExchangePtr& exchange) {
   auto call = MakeCall(exchange);
   prep_.Post([this, answer, call = std::move(call)]() mutable {
-    auto text =
-        std::make_shared<Result<std::string>>(answer(call->exchange->request().body, model_));
+    auto text = std::make_shared<Result<std::string>>(answer(call->body, model_));
+    call->body = std::string();
     http_->Post([this, call = std::move(call), text] {
       call->ticket->Release();
       if (call->client->gone) return;
@@ -245,8 +244,7 @@ void Service::AnswerInPrep(TextAnswer answer, const ExchangePtr& exchange) {
   });
 }
 
-// ---- life
-// ----------------------------------------------------------------------------------------
+// ---- life ---------------------------------------------------------------------------------------
 
 void Service::BeginDrain() {
   admission_.BeginDrain();
@@ -259,8 +257,7 @@ void Service::EndAll() {
                        "the server shut down before the answer was complete", ""});
 }
 
-// ---- small answers
-// -------------------------------------------------------------------------------
+// ---- small answers ------------------------------------------------------------------------------
 
 void Service::ListModels(Exchange& exchange) {
   std::string body;
@@ -276,13 +273,14 @@ void Service::ListModels(Exchange& exchange) {
 }
 
 void Service::ShowModel(Exchange& exchange, std::string_view name) {
-  if (const Status status = model_.CheckName(std::string(name)); !status) {
+  const std::string decoded = DecodedPath(name);
+  if (const Status status = model_.CheckName(decoded); !status) {
     Refuse(exchange, status.error());
     return;
   }
   std::string body;
   JsonWriter w(&body);
-  WriteModel(model_, name, &w);
+  WriteModel(model_, decoded, &w);
   SendJson(exchange, std::move(body));
 }
 
@@ -322,12 +320,12 @@ void Service::SendJson(Exchange& exchange, std::string body) {
 }
 
 void Service::Refuse(Exchange& exchange, const Error& error) {
-  CountRefusal(error, HttpStatus(error.code));
+  CountRefusal(error);
   SendError(exchange, error);
 }
 
-void Service::CountRefusal(const Error& error, int status) {
-  metrics_.CountResponse(status);
+void Service::CountRefusal(const Error& error) {
+  metrics_.CountResponse(HttpStatus(error.code));
   if (error.code == ErrorCode::kResourceExhausted) {
     metrics_.CountRejection(Rejection::kOverloaded);
   } else if (error.code == ErrorCode::kUnavailable) {

@@ -70,7 +70,7 @@ class Service {
 
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error);
-  void CountRefusal(const Error& error, int status);
+  void CountRefusal(const Error& error);
   ResponseWriter::Identity NewIdentity(Endpoint endpoint);
 
   const ServedModel model_;

@@ -42,6 +42,7 @@ TEST_F(RoutesTest, ModelsPathsAndMethods) {
       {"HEAD", "/v1/models", 200, ""},
       {"GET", "/v1/models/m", 200, ""},
       {"GET", "/v1/models/other-name", 200, ""},
+      {"GET", "/v1/models/other%2Dname", 200, ""},
       {"GET", "/v1/models/nope", 404, ""},
       {"GET", "/v1/models/", 404, ""},
       {"GET", "/health", 200, ""},
@@ -234,6 +235,15 @@ TEST_F(RoutesTest, MetricsCountRequestsAndNeverClientNames) {
   const auto exchange = Send("GET", "/metrics");
   EXPECT_THAT(exchange->header("content-type"), HasSubstr("text/plain; version=0.0.4"));
   EXPECT_THAT(exchange->body(), Not(HasSubstr("a\\\"b")));
+}
+
+// A body is as long as the client likes, an answer may take minutes.
+TEST_F(RoutesTest, TheBodyDoesNotOutliveItsPreparation) {
+  const auto exchange = Post(kChatPath, kGoodChat);
+  EXPECT_FALSE(exchange->complete());
+  EXPECT_EQ(exchange->request().body, "");
+  RunEngine();
+  EXPECT_EQ(exchange->status(), 200);
 }
 
 TEST_F(RoutesTest, ResetPrefixCache) {

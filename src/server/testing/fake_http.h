@@ -25,6 +25,7 @@ class FakeExchange final : public Exchange {
   }
 
   const HttpRequest& request() const override { return request_; }
+  std::string TakeBody() override { return std::exchange(request_.body, {}); }
   void Send(int status, Headers headers, std::string body) override {
     answers_ += 1;
     status_ = status;

@@ -18,12 +18,12 @@ class RopeTable {
   // Fills one row for each position; no allocation.
   void Fill(std::span<const int32_t> positions);
   kernels::RopeRows rows() const;
+  const model::RopeSpec& spec() const { return spec_; }
 
  private:
+  model::RopeSpec spec_;
   std::vector<double> inverse_frequencies_;  // radians per position
   double attention_factor_;
-  int32_t dims_;
-  bool interleaved_;
   std::vector<float> cos_, sin_;  // [max_rows, dims/2]
 };
 

@@ -1,4 +1,4 @@
-#include "engine/rope_rows.h"
+#include "engine/rope_table.h"
 
 #include <cmath>
 
@@ -7,10 +7,9 @@
 namespace vivace {
 
 RopeTable::RopeTable(const model::RopeSpec& rope, int32_t max_rows)
-    : inverse_frequencies_(model::InverseFrequencies(rope)),
+    : spec_(rope),
+      inverse_frequencies_(model::InverseFrequencies(rope)),
       attention_factor_(model::AttentionFactor(rope)),
-      dims_(rope.dims),
-      interleaved_(rope.interleaved),
       cos_(static_cast<size_t>(max_rows) * inverse_frequencies_.size()),
       sin_(cos_.size()) {}
 
@@ -26,7 +25,8 @@ void RopeTable::Fill(std::span<const int32_t> positions) {
 }
 
 kernels::RopeRows RopeTable::rows() const {
-  return {.cos = cos_.data(), .sin = sin_.data(), .dims = dims_, .interleaved = interleaved_};
+  return {
+      .cos = cos_.data(), .sin = sin_.data(), .dims = spec_.dims, .interleaved = spec_.interleaved};
 }
 
 }  // namespace vivace
