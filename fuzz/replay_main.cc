@@ -33,10 +33,18 @@ void Edit(Bytes* bytes, std::mt19937_64* rng) {
   const size_t at = below(bytes->size());
   const auto here = bytes->begin() + static_cast<ptrdiff_t>(at);
   switch (below(5)) {
-    case 0: *here ^= static_cast<uint8_t>(1u << below(8)); break;
-    case 1: *here = kTelling[below(std::size(kTelling))]; break;
-    case 2: bytes->resize(at); break;
-    case 3: bytes->erase(here); break;
+    case 0:
+      *here ^= static_cast<uint8_t>(1u << below(8));
+      break;
+    case 1:
+      *here = kTelling[below(std::size(kTelling))];
+      break;
+    case 2:
+      bytes->resize(at);
+      break;
+    case 3:
+      bytes->erase(here);
+      break;
     default: {
       const size_t count = std::min(1 + below(32), bytes->size() - at);
       const Bytes part(here, here + static_cast<ptrdiff_t>(count));

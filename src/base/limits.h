@@ -52,7 +52,7 @@ inline constexpr size_t kMaxPipelinedBytes = 64u << 10;      // read ahead while
 inline constexpr size_t kMaxDiscardBytes = 2u << 20;         // read and thrown away after a refusal
 inline constexpr size_t kMaxPrepBytes = 64u << 20;  // bodies waiting to be parsed, together
 inline constexpr size_t kMaxBodyBytes = 16u << 20;
-inline constexpr size_t kMaxReadingBytes = 128u << 20;  // bodies still coming in, together
+inline constexpr size_t kMaxReadingBytes = kMaxPrepBytes;  // bodies still coming in, together
 inline constexpr int kJsonDepth = 64;
 inline constexpr size_t kMaxPendingStreamBytes = 1u << 20;
 
@@ -66,6 +66,9 @@ inline constexpr size_t kMaxStopStringBytes = 256;
 inline constexpr size_t kMaxStopTokenIds = 128;
 inline constexpr size_t kMaxLogitBias = 1'024;
 inline constexpr int kMaxTopLogprobs = 20;
+inline constexpr int64_t kMaxLogprobEntries = 400'000;  // of an answer; alternatives count
+inline constexpr size_t kMaxTokenizeBytes = 2u << 20;   // text of /tokenize
+inline constexpr size_t kMaxDetokenizeTokens = 1u << 19;
 inline constexpr size_t kMaxCacheSaltBytes = 128;
 inline constexpr size_t kMaxUnknownParams = 64;
 

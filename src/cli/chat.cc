@@ -59,6 +59,15 @@ boost::json::object Message(std::string_view role, std::string_view content) {
   return {{"role", role}, {"content", content}};
 }
 
+// A model's text may hold anything; what a terminal would obey is left out.
+void Show(std::string_view text) {
+  for (const char c : text) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
+    if (!control && c != 0x7f) std::fputc(c, stdout);
+  }
+  std::fflush(stdout);
+}
+
 class Conversation {
  public:
   Conversation(ChatBackend* backend, std::string system)
@@ -71,7 +80,7 @@ class Conversation {
     for (std::string line; ReadLine(&line);) {
       if (line.starts_with('/')) {
         if (!RunCommand(line)) break;
-      } else if (!line.empty()) {
+      } else if (line.find_first_not_of(" \t\r") != std::string::npos) {
         Answer(line);
       }
     }
@@ -110,17 +119,16 @@ class Conversation {
     cancelled_ = false;
     answering_ = true;
     auto answer = backend_->Reply(
-        messages_,
-        [](std::string_view part) {
-          std::fwrite(part.data(), 1, part.size(), stdout);
-          std::fflush(stdout);
-        },
-        cancelled_);
+        messages_, [](std::string_view part) { Show(part); }, cancelled_);
     answering_ = false;
     fmt::print("\n");
     if (!answer) {
       failed_ = true;
       Refuse(answer.error());
+      messages_.pop_back();
+      return;
+    }
+    if (answer->empty()) {  // stopped before it began: as if nothing had been asked
       messages_.pop_back();
       return;
     }

@@ -23,14 +23,21 @@ struct Exchange {
   const std::atomic<bool>* cancelled;
   std::string text;
   std::string error;  // the server's own sentence
+  bool done = false;  // the closing [DONE] came
 };
 
 // The text of a chunk, or its error's message.
 void TakeEvent(std::string_view data, Exchange* exchange) {
-  if (data == "[DONE]") return;
+  if (data == "[DONE]") {
+    exchange->done = true;
+    return;
+  }
   boost::system::error_code failed;
   const boost::json::value value = boost::json::parse(data, failed);
-  if (failed) return;
+  if (failed) {
+    exchange->error = "an event that is not JSON";
+    return;
+  }
   if (const auto* message = value.find_pointer("/error/message", failed)) {
     if (message->is_string()) exchange->error = message->get_string();
     return;
@@ -100,6 +107,9 @@ class HttpBackend final : public ChatBackend {
     if (status != 200 || !exchange.error.empty()) {
       return Fail(ErrorCode::kIo, "server_error", "", "{} answered {}: {}", endpoint_, status,
                   exchange.error.empty() ? "no reason given" : exchange.error);
+    }
+    if (!exchange.done) {
+      return Fail(ErrorCode::kIo, "cut_answer", "", "{}: the answer was cut off", endpoint_);
     }
     return std::move(exchange.text);
   }

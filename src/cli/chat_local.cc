@@ -82,7 +82,7 @@ class LocalBackend final : public ChatBackend {
 
 Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config,
                                                       float temperature) {
-  Progress progress("loading " + config.model);
+  Progress progress("loading the model");
   VIVACE_ASSIGN(LoadedEngine loaded, LoadEngine(config, [&progress](uint64_t done, uint64_t total) {
                   progress.Update(done, total);
                 }));

@@ -54,6 +54,7 @@ void PrintHelp(const Command& command) {
 struct Slot {
   std::vector<std::string> values;
   bool on = false;
+  bool off_on = false;
   CLI::Option* option = nullptr;
   CLI::Option* off = nullptr;
 };
@@ -109,8 +110,9 @@ Result<Parsed> ParseFlags(const Command& command, std::span<const std::string> a
   for (size_t i = 0; i < slots.size(); ++i) {
     const Flag& flag = command.flags[i];
     if (flag.value.empty()) {
-      slots[i].option = app.add_flag(Names(flag));
-      slots[i].off = app.add_flag("--no-" + flag.name);
+      // CLI11 would take "--x=anything" as on; the table says what a value means.
+      slots[i].option = app.add_flag(Names(flag), slots[i].on)->disable_flag_override();
+      slots[i].off = app.add_flag("--no-" + flag.name, slots[i].off_on)->disable_flag_override();
     } else {
       slots[i].option = app.add_option(Names(flag), slots[i].values)->allow_extra_args(false);
     }
@@ -119,6 +121,13 @@ Result<Parsed> ParseFlags(const Command& command, std::span<const std::string> a
   std::transform(words.begin(), words.end(), words.begin(), WithDashes);
   try {
     app.parse(words);
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string what = error.what();
+    const std::string flag = what.substr(0, what.find_first_of(": "));
+    return Usage(command, "bad_flag", flag,
+                 what.find("override") != std::string::npos
+                     ? fmt::format("--{} takes no value; a switch is --x or --no-x", flag)
+                     : fmt::format("{}: a value is missing, or there is one too many", flag));
   } catch (const CLI::ParseError& error) {
     return Usage(command, "bad_flag", "", error.what());
   }

@@ -49,6 +49,16 @@ TEST(Flags, Switches) {
   EXPECT_EQ(stored.caching, "true");
 }
 
+TEST(Flags, ASwitchTakesNoValue) {
+  Stored stored;
+  for (const char* word : {"--enable-prefix-caching=false", "--no-enable-prefix-caching=1"}) {
+    const auto parsed = ParseFlags(MakeCommand(&stored), std::vector<std::string>{word});
+    ASSERT_FALSE(parsed) << word;
+    EXPECT_NE(parsed.error().message.find("enable-prefix-caching"), std::string::npos);
+  }
+  EXPECT_EQ(stored.caching, "");
+}
+
 TEST(Flags, UnknownNamesTheNearest) {
   Stored stored;
   const auto parsed =
@@ -63,7 +73,9 @@ TEST(Flags, UnknownNamesTheNearest) {
 
 TEST(Flags, MissingValue) {
   Stored stored;
-  EXPECT_FALSE(ParseFlags(MakeCommand(&stored), std::vector<std::string>{"--host"}));
+  const auto parsed = ParseFlags(MakeCommand(&stored), std::vector<std::string>{"--host"});
+  ASSERT_FALSE(parsed);
+  EXPECT_NE(parsed.error().message.find("--host: a value is missing"), std::string::npos);
 }
 
 }  // namespace

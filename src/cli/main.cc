@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/commands.h"
@@ -46,11 +49,7 @@ int Unknown(const std::string& word) {
   return kExitUsage;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
-  const std::vector<std::string> args(argv + 1, argv + argc);
+int Run(const std::vector<std::string>& args) {
   if (args.empty()) {
     PrintHelp(stderr);
     return kExitUsage;
@@ -67,4 +66,29 @@ int main(int argc, char** argv) {
     if (args[0] == verb.name) return verb.run(std::span(args).subspan(1));
   }
   return Unknown(args[0]);
+}
+
+// Output that nobody takes is an error, but not one to talk about: the reader left.
+int Finish(int code) {
+  if (std::fflush(stdout) == 0) return code;
+  if (errno != EPIPE)
+    fmt::print(stderr, "vivace: cannot write the output: {}\n", std::strerror(errno));
+  return code == 0 ? kExitRefused : code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return Finish(Run({argv + 1, argv + argc}));
+  } catch (const std::bad_alloc&) {
+    std::fputs(
+        "vivace: out of memory; free some, or lower --kv-cache-memory-bytes or --max-num-seqs\n",
+        stderr);
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::broken_pipe) return kExitRefused;
+    std::fprintf(stderr, "vivace: the system refused: %s\n", error.what());
+  }
+  return kExitRefused;
 }

@@ -1,6 +1,7 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,8 +27,13 @@ void Progress::Update(uint64_t done, uint64_t total) {
   if (percent == shown_percent_) return;
   shown_percent_ = percent;
   const int filled = std::clamp(percent * kBarWidth / 100, 0, kBarWidth);
-  fmt::print(stderr, "\r{} [{:#<{}}{:-<{}}] {:3}%", what_, "", filled, "", kBarWidth - filled,
-             percent);
+  // Cut to the window: a line that wraps cannot be redrawn.
+  std::string line =
+      fmt::format("{} [{:#<{}}{:-<{}}] {:3}%", what_, "", filled, "", kBarWidth - filled, percent);
+  winsize window{};
+  const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
+  line.resize(std::min(line.size(), known ? size_t{window.ws_col} - 1 : size_t{79}));
+  fmt::print(stderr, "\r{}", line);
 }
 
 }  // namespace vivace::cli

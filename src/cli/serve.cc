@@ -36,8 +36,9 @@ std::string ModelName(const std::string& path) {
 }
 
 void PrintReady(const ServeOptions& options, const Engine& engine, uint16_t port) {
-  const std::string host =
-      options.host == "0.0.0.0" || options.host == "::" ? "127.0.0.1" : options.host;
+  std::string host = options.host;
+  if (host == "0.0.0.0" || host == "::") host = "127.0.0.1";
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";  // IPv6 in a URL
   const ExecutorLimits& limits = engine.limits();
   fmt::print(
       "Vivace {} is ready on http://{}:{}  ({}, context {}, {} sequences, KV cache {} tokens)\n",
@@ -63,7 +64,12 @@ class ServerSignals {
   void OnSignal(int count) {
     const std::lock_guard lock(mutex_);
     if (server_ == nullptr) _exit(0);  // loading, or done: nothing to lose
-    count == 1 ? server_->BeginDrain() : server_->StopNow();
+    if (count == 1) {
+      log::Info("draining: running answers may finish; a second signal ends at once");
+      server_->BeginDrain();
+    } else {
+      server_->StopNow();
+    }
   }
 
   std::mutex mutex_;
@@ -73,7 +79,7 @@ class ServerSignals {
 
 Status RunServer(ServeOptions options) {
   ServerSignals signals;
-  Progress progress("loading " + options.engine.model);
+  Progress progress("loading the model");
   VIVACE_ASSIGN(LoadedEngine loaded,
                 LoadEngine(options.engine, [&progress](uint64_t done, uint64_t total) {
                   progress.Update(done, total);
@@ -94,11 +100,13 @@ Status RunServer(ServeOptions options) {
                                                              .chat_template = chat_template,
                                                              .eos_ids = loaded.eos_ids}));
   PrintReady(options, engine, server->port());
-  log::Info("ready", {{"host", options.host},
-                      {"port", server->port()},
-                      {"model", options.engine.model},
-                      {"max_model_len", engine.limits().max_model_len},
-                      {"kv_blocks", engine.limits().num_blocks}});
+  if (options.log_format == log::Format::kJson) {  // a person has just read it
+    log::Info("ready", {{"host", options.host},
+                        {"port", server->port()},
+                        {"model", options.engine.model},
+                        {"max_model_len", engine.limits().max_model_len},
+                        {"kv_blocks", engine.limits().num_blocks}});
+  }
   signals.Attach(server.get());
   server->Run();
   signals.Attach(nullptr);

@@ -1,6 +1,7 @@
 #include "cli/serve_options.h"
 
 #include <limits>
+#include <utility>
 
 #include "base/units.h"
 
@@ -20,7 +21,7 @@ template <typename T>
 Flag Count(std::string name, std::string default_text, std::string help, T* to) {
   Store store = [name, to](const std::string& text) -> Status {
     VIVACE_ASSIGN(const int64_t value, ParseCount(text, name));
-    if (value > static_cast<int64_t>(std::numeric_limits<T>::max())) {
+    if (std::cmp_greater(value, std::numeric_limits<T>::max())) {
       return BadValue(name, text, fmt::format("at most {}", std::numeric_limits<T>::max()));
     }
     *to = static_cast<T>(value);
@@ -107,8 +108,12 @@ Command ServeCommand(ServeOptions* options) {
                      .details = kExamples,
                      .flags = {}};
   command.flags = {
-      Text("host", "ADDRESS", options->host, "address to listen on; 0.0.0.0 for all",
-           &options->host),
+      {"host", "ADDRESS", options->host, "address to listen on; 0.0.0.0 for all",
+       [options](const std::string& text) -> Status {
+         if (text.empty()) return BadValue("host", text, "an address, such as 127.0.0.1");
+         options->host = text;
+         return {};
+       }},
       Count("port", fmt::to_string(options->port), "port to listen on; 0 for any free one",
             &options->port),
       {"served-model-name", "NAME", "the file's name",

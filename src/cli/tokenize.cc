@@ -97,6 +97,13 @@ int Tokenize(std::span<const std::string> args) {
   const auto ids = (*tokenizer)
                        ->Encode(input, {.add_special_tokens = options.add_special_tokens,
                                         .parse_special = true});
+  const std::string back = (*tokenizer)->DecodeBytes(ids, /*skip_special=*/false);
+  if (options.add_special_tokens ? !back.ends_with(input) && back.size() < input.size()
+                                 : back != input) {
+    fmt::print(stderr,
+               "vivace: the ids do not give the input back: this vocabulary lacks some of its "
+               "bytes, or normalises them\n");
+  }
   fmt::print("[{}]\n", fmt::join(ids, ", "));
   return 0;
 }

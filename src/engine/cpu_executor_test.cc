@@ -60,7 +60,8 @@ void ExpectSame(const PlanDriver::Sequence& got, const PlanDriver::Sequence& wan
   EXPECT_EQ(got.output(), want.output());
   ASSERT_EQ(got.logprobs.size(), want.logprobs.size());
   for (size_t i = 0; i < got.logprobs.size(); ++i) {
-    EXPECT_EQ(got.logprobs[i].chosen.logprob, want.logprobs[i].chosen.logprob) << "bit for bit, token " << i;
+    EXPECT_EQ(got.logprobs[i].chosen.logprob, want.logprobs[i].chosen.logprob)
+        << "bit for bit, token " << i;
     EXPECT_EQ(got.logprobs[i].rank, want.logprobs[i].rank);
   }
 }
@@ -160,7 +161,8 @@ TEST_P(CpuExecutorTest, UnseededChoicesDifferAndSeededOnesDoNot) {
   SamplingParams params;
   params.temperature = 1.5f;
   params.seed = 11;
-  for (int32_t choice = 0; choice < 3; ++choice) driver.Finish(driver.Add(Prompt(5, 20), params, choice), 16);
+  for (int32_t choice = 0; choice < 3; ++choice)
+    driver.Finish(driver.Add(Prompt(5, 20), params, choice), 16);
   driver.Finish(driver.Add(Prompt(5, 20), params, 1), 16);
   EXPECT_NE(driver[0].output(), driver[1].output());
   EXPECT_NE(driver[1].output(), driver[2].output());

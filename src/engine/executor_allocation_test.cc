@@ -1,5 +1,5 @@
-// Launch and Await must not allocate, on any thread: counted by replacing the global operator new of
-// this program.
+// Launch and Await must not allocate, on any thread: counted by replacing the global operator new
+// of this program.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,8 @@ std::atomic<int64_t> allocations{0};
 [[gnu::noinline]] void* Allocate(size_t bytes, size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   void* data = nullptr;
-  if (posix_memalign(&data, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes) != 0) std::abort();
+  if (posix_memalign(&data, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes) != 0)
+    std::abort();
   return data;
 }
 
@@ -27,8 +28,12 @@ std::atomic<int64_t> allocations{0};
 
 void* operator new(size_t bytes) { return Allocate(bytes, alignof(std::max_align_t)); }
 void* operator new[](size_t bytes) { return Allocate(bytes, alignof(std::max_align_t)); }
-void* operator new(size_t bytes, std::align_val_t a) { return Allocate(bytes, static_cast<size_t>(a)); }
-void* operator new[](size_t bytes, std::align_val_t a) { return Allocate(bytes, static_cast<size_t>(a)); }
+void* operator new(size_t bytes, std::align_val_t a) {
+  return Allocate(bytes, static_cast<size_t>(a));
+}
+void* operator new[](size_t bytes, std::align_val_t a) {
+  return Allocate(bytes, static_cast<size_t>(a));
+}
 void operator delete(void* data) noexcept { Release(data); }
 void operator delete[](void* data) noexcept { Release(data); }
 void operator delete(void* data, size_t) noexcept { Release(data); }
@@ -78,9 +83,11 @@ TEST_P(ExecutorAllocationTest, AStepAllocatesNothing) {
   params.logprobs = 20;
   params.prompt_logprobs = 20;
   const std::vector<TokenId> prompt(300, 1);
-  for (int32_t slot = 0; slot < 40; ++slot) executor->BindSlot(SeqSlot(slot), params, 0, prompt, 300);
+  for (int32_t slot = 0; slot < 40; ++slot)
+    executor->BindSlot(SeqSlot(slot), params, 0, prompt, 300);
 
-  StepPlan full, small;  // a full step is the first this result sees, and the small one comes between
+  StepPlan full,
+      small;  // a full step is the first this result sees, and the small one comes between
   AddItem(&full, 0, 300, LogitRows::kAll);
   AddItem(&full, 1, 173, LogitRows::kAll);
   for (int32_t slot = 2; slot < 40; ++slot) AddItem(&full, slot, 1, LogitRows::kLast);

@@ -9,11 +9,6 @@ namespace {
 
 constexpr const char* kTemplateKey = "tokenizer.chat_template";
 
-Result<std::shared_ptr<const Tokenizer>> MakeTokenizer(const model::ModelFile& file) {
-  VIVACE_ASSIGN(TokenizerData data, TokenizerFromGguf(file.gguf()));
-  return Tokenizer::Create(std::move(data));
-}
-
 }  // namespace
 
 Result<LoadedEngine> LoadEngine(const EngineConfig& config,
@@ -21,7 +16,7 @@ Result<LoadedEngine> LoadEngine(const EngineConfig& config,
   VIVACE_RETURN_IF_ERROR(Validate(config));
   VIVACE_ASSIGN(const model::ModelFile file, model::OpenModel(config.model));
   LoadedEngine loaded;
-  VIVACE_ASSIGN(loaded.tokenizer, MakeTokenizer(file));
+  VIVACE_ASSIGN(loaded.tokenizer, TokenizerOf(file.gguf()));
   loaded.eos_ids = loaded.tokenizer->eos_ids();
   loaded.model_name = file.spec().name;
   if (file.gguf().Find(kTemplateKey) != nullptr) {

@@ -164,12 +164,21 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
   VIVACE_ASSIGN(const int64_t blocks, ChooseBlocks(config, max_model_len,
                                                    plan.kv_block_bytes * layers, fixed, available));
   const int64_t tokens = blocks * config.block_size;
+  if (blocks < 1 && config.max_model_len == 0) {
+    return Fail(ErrorCode::kResourceExhausted, "no_memory", "max-num-batched-tokens",
+                "{} are free; the weights take {} and steps of --max-num-batched-tokens {} take "
+                "{}, which leaves "
+                "nothing for a KV cache; lower that flag or free memory",
+                FormatBytes(available), FormatBytes(weight_bytes), config.max_num_batched_tokens,
+                FormatBytes(fixed - weight_bytes));
+  }
   if (blocks < 1 || (config.max_model_len > 0 && tokens < max_model_len)) {
-    return Fail(ErrorCode::kResourceExhausted, "no_memory", "max-model-len",
-                "the KV cache holds {} tokens and --max-model-len {} needs more; lower it, or give "
-                "--kv-cache-memory-bytes ({} tokens take {})",
-                tokens, max_model_len, config.block_size,
-                FormatBytes(plan.kv_block_bytes * layers));
+    return Fail(
+        ErrorCode::kResourceExhausted, "no_memory", "max-model-len",
+        "the KV cache holds {} tokens and --max-model-len {} needs more; lower it, or raise "
+        "--{} ({} tokens take {})",
+        tokens, max_model_len, config.num_kv_blocks > 0 ? "num-kv-blocks" : "kv-cache-memory-bytes",
+        config.block_size, FormatBytes(plan.kv_block_bytes * layers));
   }
   plan.kv_bytes = static_cast<size_t>(blocks) * plan.kv_block_bytes * layers;
   plan.limits = {.vocab = spec.vocab,

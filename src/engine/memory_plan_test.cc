@@ -29,7 +29,8 @@ model::ModelSpec Spec(int32_t context = 4096) {
 }
 
 Result<MemoryPlan> Plan(const EngineConfig& config, size_t available, int32_t context = 4096) {
-  return PlanMemory(config, Spec(context), kernels::GetBlockOps(Isa::kReference), kWeights, 2, available);
+  return PlanMemory(config, Spec(context), kernels::GetBlockOps(Isa::kReference), kWeights, 2,
+                    available);
 }
 
 TEST(MemoryPlanTest, CountsEveryByte) {
@@ -65,7 +66,8 @@ TEST(MemoryPlanTest, ByDefaultLeavesRoom) {
   for (const size_t available : {kGiB, 2 * kGiB}) {
     const auto plan = Plan(config, available);
     ASSERT_TRUE(plan.has_value());
-    EXPECT_LT(plan->kv_bytes + kWeights + plan->workspace_bytes + plan->activation_bytes, available);
+    EXPECT_LT(plan->kv_bytes + kWeights + plan->workspace_bytes + plan->activation_bytes,
+              available);
   }
 }
 
@@ -144,14 +146,13 @@ TEST(MemoryPlanTest, LogitsStaySmallForAnyVocabulary) {
   config.max_num_batched_tokens = 4096;
   model::ModelSpec spec = Spec();
   spec.vocab = 1 << 20;
-  const auto plan = PlanMemory(config, spec, kernels::GetBlockOps(Isa::kReference), kWeights, 2, 64 * kGiB);
+  const auto plan =
+      PlanMemory(config, spec, kernels::GetBlockOps(Isa::kReference), kWeights, 2, 64 * kGiB);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->logit_rows, 8);
 }
 
-TEST(AvailableMemoryTest, ReadsThisMachine) {
-  EXPECT_GT(AvailableMemory(), size_t{1} << 20);
-}
+TEST(AvailableMemoryTest, ReadsThisMachine) { EXPECT_GT(AvailableMemory(), size_t{1} << 20); }
 
 }  // namespace
 }  // namespace vivace

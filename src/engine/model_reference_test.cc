@@ -31,6 +31,12 @@ std::vector<TokenId> Ids(const boost::json::value& array) {
   return boost::json::value_to<std::vector<TokenId>>(array);
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSlowBuild = true;
+#else
+constexpr bool kSlowBuild = false;
+#endif
+
 class ModelReferenceTest : public ::testing::TestWithParam<Isa> {
  protected:
   bool exact() const { return GetParam() == Isa::kReference; }
@@ -50,7 +56,8 @@ std::vector<float> LastLogits(const model::ModelFile& file, Isa isa, kernels::Kv
   EXPECT_TRUE(plan.has_value());
   plan->kv.dtype = kv;
   plan->kv_block_bytes = ops.kv_block_bytes(plan->kv);
-  plan->kv_bytes = plan->kv_block_bytes * static_cast<size_t>(plan->limits.num_blocks) * file.spec().layers.size();
+  plan->kv_bytes = plan->kv_block_bytes * static_cast<size_t>(plan->limits.num_blocks) *
+                   file.spec().layers.size();
   auto memory = Arena::Map(Forward::ArenaBytes(*plan), "a test");
   Forward forward(*plan, file.spec(), ops, std::move(*weights), std::move(*memory), &pool);
   StepPlan step;
@@ -65,8 +72,8 @@ std::vector<float> LastLogits(const model::ModelFile& file, Isa isa, kernels::Kv
 }
 
 struct Distance {
-  double largest = 0;    // of any logit
-  double relative = 0;   // root mean square, over that of the logits
+  double largest = 0;   // of any logit
+  double relative = 0;  // root mean square, over that of the logits
 };
 
 Distance Compare(const std::vector<float>& got, const std::vector<float>& want) {
@@ -91,8 +98,8 @@ TEST_P(ModelReferenceTest, EveryWeightFormat) {
     const std::string file_name = std::string("tiny-") + name + ".gguf";
     auto file = model::OpenModel(kShared + "quant/" + file_name);
     ASSERT_TRUE(file.has_value()) << file.error().message;
-    const auto want =
-        boost::json::value_to<std::vector<float>>(reference.at("files").at(file_name).at("last_logits"));
+    const auto want = boost::json::value_to<std::vector<float>>(
+        reference.at("files").at(file_name).at("last_logits"));
     const auto distance = [&](kernels::KvDType kv) {
       const auto got = LastLogits(*file, GetParam(), kv, prompt);
       EXPECT_EQ(got.size(), want.size());
@@ -117,6 +124,7 @@ TEST_P(ModelReferenceTest, EveryWeightFormat) {
 TEST_P(ModelReferenceTest, SmolLm2GreedyTokens) {
   if (!std::filesystem::exists(kShared)) GTEST_SKIP() << "not on this machine: " << kShared;
   if (!std::filesystem::exists(kSmolLm2)) GTEST_SKIP() << "not on this machine: " << kSmolLm2;
+  if (kSlowBuild && exact()) GTEST_SKIP() << "the scalar tier takes minutes under a sanitizer";
   const auto reference = ReadJson(kShared + "smollm2_reference.json");
   auto file = model::OpenModel(kSmolLm2);
   ASSERT_TRUE(file.has_value()) << file.error().message;
@@ -150,6 +158,7 @@ TEST_P(ModelReferenceTest, SmolLm2GreedyTokens) {
 TEST_P(ModelReferenceTest, SmolLm2MeanLogLikelihood) {
   if (!std::filesystem::exists(kShared)) GTEST_SKIP() << "not on this machine: " << kShared;
   if (!std::filesystem::exists(kSmolLm2)) GTEST_SKIP() << "not on this machine: " << kSmolLm2;
+  if (kSlowBuild && exact()) GTEST_SKIP() << "the scalar tier takes minutes under a sanitizer";
   const auto reference = ReadJson(kShared + "smollm2_reference.json").at("long");
   auto ids = Ids(reference.at("ids"));
   // The scalar tier takes a second for a few tokens: a part of the text does for it.

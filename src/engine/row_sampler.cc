@@ -17,7 +17,8 @@ RowSampler::RowSampler(const ExecutorLimits& limits, int32_t rows_at_once,
       eos_ids_(std::move(eos_ids)),
       slots_(static_cast<size_t>(limits.max_sequences)) {
   for (int i = 0; i < pool->size(); ++i) scratch_.emplace_back(limits.vocab);
-  rows_.reserve(static_cast<size_t>(limits.max_batched_tokens));  // a step has at most one logit row per token
+  rows_.reserve(static_cast<size_t>(
+      limits.max_batched_tokens));  // a step has at most one logit row per token
   indices_.reserve(static_cast<size_t>(rows_at_once));
   Reserve(&result_);
 }

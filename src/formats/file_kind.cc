@@ -36,7 +36,9 @@ FileKind KindByContents(std::span<const std::byte> bytes) {
   ByteCursor again(bytes);
   const auto length = again.Read<uint64_t>();
   const auto brace = again.Read<char>();
-  if (brace && *brace == '{' && *length <= bytes.size() - 8) return FileKind::kSafetensors;
+  if (length && brace && *brace == '{' && *length <= bytes.size() - 8) {
+    return FileKind::kSafetensors;
+  }
   return FileKind::kUnknown;
 }
 

@@ -33,16 +33,19 @@ void Attention(benchmark::State& state) {
   if (!Supported(isa)) return state.SkipWithError("this machine lacks the tier");
   const BlockOps& ops = GetBlockOps(isa);
   ThreadPool pool(static_cast<int>(state.range(1)));
-  const auto count = static_cast<int32_t>(state.range(2)), rows = static_cast<int32_t>(state.range(3));
+  const auto count = static_cast<int32_t>(state.range(2)),
+             rows = static_cast<int32_t>(state.range(3));
   const auto past = static_cast<int32_t>(state.range(4));
   const int32_t blocks = (past + rows + kBlock - 1) / kBlock;
   const KvGeometry geometry{ops.default_kv_dtype, kBlock, kKvHeads, kDim};
   const size_t block_bytes = ops.kv_block_bytes(geometry);
-  const auto cache = Zeroed<std::byte>(block_bytes * static_cast<size_t>(blocks) * static_cast<size_t>(count));
+  const auto cache =
+      Zeroed<std::byte>(block_bytes * static_cast<size_t>(blocks) * static_cast<size_t>(count));
   std::vector<BlockId> table;
   std::vector<SequenceRows> sequences;
   for (int32_t i = 0; i < blocks * count; ++i) table.emplace_back(i);
-  for (int32_t i = 0; i < count; ++i) sequences.push_back({i * rows, rows, past, table.data() + i * blocks});
+  for (int32_t i = 0; i < count; ++i)
+    sequences.push_back({i * rows, rows, past, table.data() + i * blocks});
   const auto q = Zeroed<float>(static_cast<size_t>(count * rows * kHeads * kDim));
   const auto out = Zeroed<float>(static_cast<size_t>(count * rows * kHeads * kDim));
   const size_t bytes = ops.workspace_bytes({.max_rows = count * rows,
@@ -65,18 +68,20 @@ void Attention(benchmark::State& state) {
                    .out = out.get()},
                   {scratch.get(), bytes}, pool);
   }
-  const double positions = count * (double{1} * past * rows + 0.5 * rows * (rows + 1));  // seen by the rows
-  state.counters["GMAC/s"] =
-      benchmark::Counter(positions * kHeads * kDim * 2 * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
-  state.counters["cache GB/s"] = benchmark::Counter(static_cast<double>(count) * (past + rows) * kKvHeads * kDim * 4 * 1e-9,
-                                                    benchmark::Counter::kIsIterationInvariantRate);
+  const double positions =
+      count * (double{1} * past * rows + 0.5 * rows * (rows + 1));  // seen by the rows
+  state.counters["GMAC/s"] = benchmark::Counter(positions * kHeads * kDim * 2 * 1e-9,
+                                                benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["cache GB/s"] =
+      benchmark::Counter(static_cast<double>(count) * (past + rows) * kKvHeads * kDim * 4 * 1e-9,
+                         benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void Cases(benchmark::internal::Benchmark* bench) {
   for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
     for (const int threads : {1, 2}) {
       const auto tier = static_cast<int64_t>(isa);
-      bench->Args({tier, threads, 1, 1, 4095});    // one stream, long context
+      bench->Args({tier, threads, 1, 1, 4095});  // one stream, long context
       bench->Args({tier, threads, 1, 1, 100});
       bench->Args({tier, threads, 32, 1, 1023});   // a batch
       bench->Args({tier, threads, 1, 512, 0});     // a prompt

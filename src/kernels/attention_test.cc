@@ -65,9 +65,11 @@ class Layer {
     geometry_ = {dtype, shape.block_size, shape.kv_heads, shape.head_dim};
     const int32_t rows[] = {shape.q_size(), shape.kv_size(), shape.kv_size()};
     for (int i = 0; i < 3; ++i) {
-      const auto values = Random(100 + static_cast<uint32_t>(i), static_cast<size_t>(rows[i]) * shape.hidden,
-                                 1 / std::sqrt(static_cast<float>(shape.hidden)));
-      qkv_.parts[i] = Pack({DType::kF32, rows[i], shape.hidden, reinterpret_cast<const std::byte*>(values.data())});
+      const auto values =
+          Random(100 + static_cast<uint32_t>(i), static_cast<size_t>(rows[i]) * shape.hidden,
+                 1 / std::sqrt(static_cast<float>(shape.hidden)));
+      qkv_.parts[i] = Pack(
+          {DType::kF32, rows[i], shape.hidden, reinterpret_cast<const std::byte*>(values.data())});
     }
     qkv_.num_parts = 3;
     bias_ = Random(7, static_cast<size_t>(rows[0] + rows[1] + rows[2]), 0.1f);
@@ -115,7 +117,8 @@ class Layer {
 
   void GiveBlocks(uint32_t seed) {
     int32_t count = 3;  // some that nobody uses
-    for (const int32_t length : lengths_) count += (length + shape_.block_size - 1) / shape_.block_size;
+    for (const int32_t length : lengths_)
+      count += (length + shape_.block_size - 1) / shape_.block_size;
     std::vector<BlockId> ids;
     for (int32_t i = 0; i < count; ++i) ids.emplace_back(i);
     std::shuffle(ids.begin(), ids.end(), std::mt19937(seed));
@@ -141,7 +144,8 @@ class Layer {
       (*done)[s] += part.rows;
     }
     const StepRows step_rows{rows, sequences};
-    std::vector<float> q(static_cast<size_t>(rows) * static_cast<size_t>(shape_.q_size()), NAN), out(q);
+    std::vector<float> q(static_cast<size_t>(rows) * static_cast<size_t>(shape_.q_size()), NAN),
+        out(q);
     const WorkspaceShape shape{.max_rows = max_rows_,
                                .hidden = shape_.hidden,
                                .max_cols = shape_.hidden,
@@ -216,7 +220,8 @@ Steps Whole(int32_t length) { return {{{0, length}}}; }
 
 Steps Chunked(int32_t length, int32_t chunk) {
   Steps steps;
-  for (int32_t at = 0; at < length; at += chunk) steps.push_back({{0, std::min(chunk, length - at)}});
+  for (int32_t at = 0; at < length; at += chunk)
+    steps.push_back({{0, std::min(chunk, length - at)}});
   return steps;
 }
 
@@ -253,7 +258,9 @@ std::vector<Isa> AllTiers() {
   return tiers;
 }
 
-std::string TierName(const ::testing::TestParamInfo<Isa>& info) { return std::string(Name(info.param)); }
+std::string TierName(const ::testing::TestParamInfo<Isa>& info) {
+  return std::string(Name(info.param));
+}
 
 class FastAttention : public ::testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, FastAttention, ::testing::ValuesIn(FastTiers()), TierName);
@@ -261,8 +268,9 @@ class AnyAttention : public ::testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, AnyAttention, ::testing::ValuesIn(AllTiers()), TierName);
 
 void ExpectCloseToReference(Isa isa, const Shape& shape, const Steps& steps) {
-  SCOPED_TRACE(::testing::Message() << Name(isa) << " heads " << shape.heads << "/" << shape.kv_heads << " dim "
-                                    << shape.head_dim << " window " << shape.window);
+  SCOPED_TRACE(::testing::Message()
+               << Name(isa) << " heads " << shape.heads << "/" << shape.kv_heads << " dim "
+               << shape.head_dim << " window " << shape.window);
   Layer reference(Isa::kReference, shape, KvDType::kF32, 1);
   const auto want = reference.Run(steps, 1);
   for (const KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
@@ -274,8 +282,10 @@ void ExpectCloseToReference(Isa isa, const Shape& shape, const Steps& steps) {
     const float relative = dtype == KvDType::kF32 ? 3e-5f : (1 + 2 * 8) * 0x1p-9f;
     for (size_t s = 0; s < want.size(); ++s) {
       ASSERT_EQ(got[s].size(), want[s].size());
-      EXPECT_LE(Distance(tier.queries()[s], reference.queries()[s]), 3e-5f * Largest(reference.queries()[s]));
-      EXPECT_LE(Distance(got[s], want[s]), relative * Largest(want[s])) << "kv dtype " << static_cast<int>(dtype);
+      EXPECT_LE(Distance(tier.queries()[s], reference.queries()[s]),
+                3e-5f * Largest(reference.queries()[s]));
+      EXPECT_LE(Distance(got[s], want[s]), relative * Largest(want[s]))
+          << "kv dtype " << static_cast<int>(dtype);
     }
   }
 }
@@ -290,7 +300,8 @@ TEST_P(FastAttention, AgreesWithTheReferenceForAnyHead) {
 TEST_P(FastAttention, AgreesWithTheReferenceForAnyGroup) {
   const int32_t heads[][2] = {{1, 1}, {3, 3}, {9, 3}, {8, 1}, {14, 2}, {71, 1}};
   for (const auto& [q, kv] : heads) {
-    ExpectCloseToReference(GetParam(), {.heads = q, .kv_heads = kv, .head_dim = 32, .rope_dims = 32},
+    ExpectCloseToReference(GetParam(),
+                           {.heads = q, .kv_heads = kv, .head_dim = 32, .rope_dims = 32},
                            {{{0, 40}, {1, 1}, {2, 19}}, {{0, 1}, {1, 1}, {2, 1}}});
   }
 }
@@ -298,17 +309,21 @@ TEST_P(FastAttention, AgreesWithTheReferenceForAnyGroup) {
 TEST_P(FastAttention, AgreesWithTheReferenceForRopeNormsAndBlocks) {
   for (const bool interleaved : {false, true}) {
     for (const int32_t rope_dims : {0, 2, 20, 32, 64}) {
-      ExpectCloseToReference(
-          GetParam(), {.block_size = 32, .rope_dims = rope_dims, .interleaved = interleaved, .head_norms = true},
-          {{{0, 50}}, {{0, 1}}});
+      ExpectCloseToReference(GetParam(),
+                             {.block_size = 32,
+                              .rope_dims = rope_dims,
+                              .interleaved = interleaved,
+                              .head_norms = true},
+                             {{{0, 50}}, {{0, 1}}});
     }
   }
 }
 
 TEST_P(FastAttention, AgreesWithTheReferenceInALongContextAndAWindow) {
   for (const int32_t window : {0, 1, 16, 100, 513, 5000}) {
-    ExpectCloseToReference(GetParam(), {.heads = 2, .kv_heads = 1, .head_dim = 16, .window = window, .rope_dims = 16},
-                           {{{0, 1200}}, {{0, 1}}, {{0, 30}}});
+    ExpectCloseToReference(
+        GetParam(), {.heads = 2, .kv_heads = 1, .head_dim = 16, .window = window, .rope_dims = 16},
+        {{{0, 1200}}, {{0, 1}}, {{0, 30}}});
   }
 }
 

@@ -17,9 +17,9 @@ using Candidate = SampleScratch::Candidate;
 constexpr float kGreedyTemperature = 1e-5f;
 // First guess of how far below the maximum candidates are looked for, in units of the temperature.
 constexpr float kFirstReach = 12.0f;
-constexpr float kWideReach = 80.0f;  // and the second; the third is everything
+constexpr float kWideReach = 80.0f;       // and the second; the third is everything
 constexpr size_t kManyCandidates = 2000;  // above this, sorting into buckets first is quicker
-constexpr int32_t kDrawRun = 1024;   // logits whose weights are summed at once when nothing is cut
+constexpr int32_t kDrawRun = 1024;  // logits whose weights are summed at once when nothing is cut
 
 // A total order, so that what is kept never depends on how a selection algorithm moves equals.
 bool Heavier(const Candidate& a, const Candidate& b) {
@@ -41,8 +41,8 @@ struct Search {
   double before;
 };
 
-// Narrows the search to one bucket of weights, in two passes. The bits of positive floats are in the
-// order of their values.
+// Narrows the search to one bucket of weights, in two passes. The bits of positive floats are in
+// the order of their values.
 Search NarrowByBucket(std::span<Candidate> candidates, double mass, std::span<double> buckets) {
   std::ranges::fill(buckets, 0.0);
   for (const Candidate& candidate : candidates) buckets[Bucket(candidate)] += candidate.weight;
@@ -50,15 +50,15 @@ Search NarrowByBucket(std::span<Candidate> candidates, double mass, std::span<do
   double before = 0;
   while (crossing > 0 && before + buckets[crossing] < mass) before += buckets[crossing--];
   const auto first = candidates.begin();
-  const auto above =
-      std::partition(first, candidates.end(), [&](const Candidate& c) { return Bucket(c) > crossing; });
+  const auto above = std::partition(first, candidates.end(),
+                                    [&](const Candidate& c) { return Bucket(c) > crossing; });
   const auto within = std::partition(above, candidates.end(),
                                      [&](const Candidate& c) { return Bucket(c) == crossing; });
   return {static_cast<size_t>(above - first), static_cast<size_t>(within - first), before};
 }
 
-// Reorders so that the heaviest few whose weights first reach `mass` stand in front, and returns how
-// many they are; at least one, all if they never do. Linear on average.
+// Reorders so that the heaviest few whose weights first reach `mass` stand in front, and returns
+// how many they are; at least one, all if they never do. Linear on average.
 size_t SelectMass(std::span<Candidate> candidates, double mass, std::span<double> buckets) {
   Search search{0, candidates.size(), 0};
   if (candidates.size() > kManyCandidates) search = NarrowByBucket(candidates, mass, buckets);
@@ -66,7 +66,8 @@ size_t SelectMass(std::span<Candidate> candidates, double mass, std::span<double
   while (search.end - search.begin > 1) {
     const size_t middle = search.begin + (search.end - search.begin) / 2;
     const auto first = candidates.begin();
-    std::nth_element(first + static_cast<ptrdiff_t>(search.begin), first + static_cast<ptrdiff_t>(middle),
+    std::nth_element(first + static_cast<ptrdiff_t>(search.begin),
+                     first + static_cast<ptrdiff_t>(middle),
                      first + static_cast<ptrdiff_t>(search.end), Heavier);
     const double upper = Mass(candidates.subspan(search.begin, middle - search.begin));
     if (search.before + upper >= mass) {
@@ -138,8 +139,10 @@ void SamplerState::Bind(const SamplingParams& params, int32_t choice,
   size_t edits = banned_.size() + params.logit_bias.size();
   if (penalised_) {
     // All it can ever hold: an output of unknown length may fill the context.
-    const int64_t most = params.max_tokens > 0 ? int64_t{prompt_len} + params.max_tokens : max_model_len;
-    const auto room = std::max(tokens.size(), static_cast<size_t>(std::min<int64_t>(most, max_model_len)));
+    const int64_t most =
+        params.max_tokens > 0 ? int64_t{prompt_len} + params.max_tokens : max_model_len;
+    const auto room =
+        std::max(tokens.size(), static_cast<size_t>(std::min<int64_t>(most, max_model_len)));
     counts_.Reset(room);
     edits += room;
     for (size_t i = 0; i < tokens.size(); ++i) {

@@ -24,7 +24,8 @@ class SampleScratch {
     TokenId token;
   };
 
-  // Weights lie in [0, 1]; those that share sign, exponent and five bits of mantissa share a bucket.
+  // Weights lie in [0, 1]; those that share sign, exponent and five bits of mantissa share a
+  // bucket.
   static constexpr int kBucketShift = 18;
   static constexpr size_t kBuckets = (0x3f800000u >> kBucketShift) + 1;
 

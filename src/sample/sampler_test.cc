@@ -172,7 +172,8 @@ TEST_P(SamplerTest, DrawsInvertTheCumulativeWeights) {
       const float logit = logits[static_cast<size_t>(*token)];
       const auto rank = std::ranges::count_if(logits, [&](float x) { return x > logit; });
       const auto wanted = reach(UniformDraw(5, 0, position) * kept) - cumulative.begin();
-      EXPECT_NEAR(static_cast<double>(rank), static_cast<double>(wanted), 1) << "one of slack: rounding";
+      EXPECT_NEAR(static_cast<double>(rank), static_cast<double>(wanted), 1)
+          << "one of slack: rounding";
     }
   }
 }
@@ -264,6 +265,8 @@ TEST(SamplingParamsTest, RangesAtTheLimitAndBeyond) {
   EXPECT_EQ(field({.top_p = 0}), "top_p");
   EXPECT_EQ(field({.presence_penalty = 2.1f}), "presence_penalty");
   EXPECT_EQ(field({.repetition_penalty = 0}), "repetition_penalty");
+  EXPECT_EQ(field({.repetition_penalty = std::nextafter(0.01f, 0.0f)}), "repetition_penalty");
+  EXPECT_TRUE(Validate(SamplingParams{.repetition_penalty = 0.01f}, kVocab));
   EXPECT_EQ(field({.logit_bias = {{100, 1.0f}}}), "logit_bias");
   EXPECT_EQ(field({.logit_bias = {{1, 101.0f}}}), "logit_bias");
   EXPECT_EQ(field({.stop_token_ids = {-1}}), "stop_token_ids");

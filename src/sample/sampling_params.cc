@@ -55,7 +55,7 @@ Status Validate(const SamplingParams& params, int32_t vocab) {
       {"min_p", params.min_p, 0, 1, false},
       {"presence_penalty", params.presence_penalty, -2, 2, false},
       {"frequency_penalty", params.frequency_penalty, -2, 2, false},
-      {"repetition_penalty", params.repetition_penalty, 0, 100, true},
+      {"repetition_penalty", params.repetition_penalty, 0.01f, 100, false},
   };
   for (const FloatRange& range : floats) {
     const bool above = range.open_low ? range.value > range.low : range.value >= range.low;

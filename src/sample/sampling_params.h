@@ -22,7 +22,7 @@ struct SamplingParams {
   float min_p = 0.0f;               // [0, 1]
   float presence_penalty = 0.0f;    // [-2, 2], over output tokens
   float frequency_penalty = 0.0f;   // [-2, 2], over output tokens
-  float repetition_penalty = 1.0f;  // (0, 100], over prompt and output tokens
+  float repetition_penalty = 1.0f;  // [0.01, 100], over prompt and output tokens
   std::vector<std::pair<TokenId, float>> logit_bias = {};  // each in [-100, 100]; ids unique
 
   uint64_t seed = 0;  // of the counter-based RNG; the engine draws one if unset

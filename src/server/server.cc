@@ -1,16 +1,32 @@
 #include "server/server.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 
 namespace vivace::server {
 namespace {
 
 constexpr int kDrainPollMs = 20;
-// For the last errors to reach their sockets.
+// For the last answers to reach their clients.
 constexpr int kFarewellMs = 200;
+// How long a drain waits for clients to read answers that are complete.
+constexpr int64_t kUnreadAnswerNs = 2 * kNanosPerSecond;
+
+// Names go into answers, metrics and logs as they are.
+Status CheckServedName(std::string_view name) {
+  const bool control = std::any_of(name.begin(), name.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+  });
+  if (!name.empty() && !control && utf8::IsValid(name)) return {};
+  return Fail(ErrorCode::kInvalidArgument, "bad_model_name", "served-model-name",
+              "a name in --served-model-name is empty, or not UTF-8, or has control characters; "
+              "give one of plain text");
+}
 
 }  // namespace
 
@@ -18,6 +34,9 @@ Result<std::unique_ptr<Server>> Server::Create(const ServerConfig& config, Serve
   if (config.served_model_names.empty()) {
     return Fail(ErrorCode::kInvalidArgument, "no_model_name", "served-model-name",
                 "the model needs a name to be served under");
+  }
+  for (const std::string& name : config.served_model_names) {
+    VIVACE_RETURN_IF_ERROR(CheckServedName(name));
   }
   std::unique_ptr<Server> server(new Server(config.shutdown_timeout_s));
   server->engine_ = std::move(model.engine);
@@ -64,25 +83,35 @@ void Server::BeginDrain() {
 }
 
 void Server::WatchDrain(int64_t deadline_ns) {
-  if (service_->open_requests() == 0 && http_->active_exchanges() == 0) {
-    http_->Stop();
-  } else if (SteadyNanos() >= deadline_ns) {
-    EndAllAndStop();
+  const int64_t now = SteadyNanos();
+  if (service_->open_requests() > 0) {
+    answered_ns_ = 0;
+  } else if (answered_ns_ == 0) {
+    answered_ns_ = now;
+  }
+  const bool answered = answered_ns_ != 0;
+  const bool read = http_->active_exchanges() == 0;
+  if (answered && (read || now - answered_ns_ >= kUnreadAnswerNs)) {
+    StopSoon();
+  } else if (now >= deadline_ns) {
+    service_->EndAll();
+    StopSoon();
   } else {
     http_->After(kDrainPollMs, [this, deadline_ns] { WatchDrain(deadline_ns); });
   }
 }
 
-void Server::EndAllAndStop() {
-  service_->EndAll();
-  http_->After(kFarewellMs, [this] { http_->Stop(); });
+void Server::StopSoon() {
+  const int farewell_ms = http_->open_connections() == 0 ? 0 : kFarewellMs;
+  http_->After(farewell_ms, [this] { http_->Stop(); });
 }
 
 void Server::StopNow() {
   http_->Post([this] {
     draining_ = true;
     service_->BeginDrain();
-    EndAllAndStop();
+    service_->EndAll();
+    StopSoon();
   });
 }
 

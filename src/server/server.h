@@ -45,8 +45,8 @@ class Server {
   // Serves until a drain is over or StopNow.
   void Run();
 
-  // No new work; what is under way may finish within the timeout, then gets an error. Then Run
-  // returns. Further calls have no effect.
+  // No new work (503, while probes are answered still); what is under way may finish within the
+  // timeout, then gets an error. Then Run returns. Further calls have no effect.
   void BeginDrain();
   // Ends what is under way with an error and makes Run return.
   void StopNow();
@@ -54,13 +54,14 @@ class Server {
  private:
   explicit Server(int shutdown_timeout_s) : shutdown_timeout_s_(shutdown_timeout_s) {}
   void WatchDrain(int64_t deadline_ns);
-  void EndAllAndStop();
+  void StopSoon();
 
   const int shutdown_timeout_s_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<HttpServer> http_;
-  bool draining_ = false;  // loop thread
+  bool draining_ = false;    // loop thread
+  int64_t answered_ns_ = 0;  // since when a drain has no request left; 0: it has
 };
 
 }  // namespace vivace::server

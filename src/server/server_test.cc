@@ -110,5 +110,13 @@ TEST(OpenAiServerConfig, NeedsAName) {
   EXPECT_EQ(Server::Create({}, {}).error().reason, "no_model_name");
 }
 
+TEST(OpenAiServerConfig, NamesAreText) {
+  for (const char* name : {"", "a\nb", "\x7F", "\xFF", "caf\xC3"}) {
+    ServerConfig config;
+    config.served_model_names = {"m", name};
+    EXPECT_EQ(Server::Create(config, {}).error().reason, "bad_model_name") << name;
+  }
+}
+
 }  // namespace
 }  // namespace vivace::server

@@ -157,4 +157,13 @@ Result<TokenizerData> TokenizerFromGguf(const GgufFile& file) {
   return data;
 }
 
+Result<std::shared_ptr<const Tokenizer>> TokenizerOf(const formats::GgufFile& file) {
+  VIVACE_ASSIGN(TokenizerData data, TokenizerFromGguf(file));
+  auto tokenizer = Tokenizer::Create(std::move(data));
+  if (!tokenizer && !tokenizer.error().message.starts_with(file.path())) {
+    tokenizer.error().message = fmt::format("{}: {}", file.path(), tokenizer.error().message);
+  }
+  return tokenizer;
+}
+
 }  // namespace vivace

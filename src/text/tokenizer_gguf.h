@@ -4,12 +4,18 @@
 // or missing tokenizer.ggml.pre is an error that names it. Strings are copied; the file may go.
 #pragma once
 
+#include <memory>
+
 #include "base/result.h"
 #include "formats/gguf.h"
+#include "text/tokenizer.h"
 #include "text/tokenizer_data.h"
 
 namespace vivace {
 
 Result<TokenizerData> TokenizerFromGguf(const formats::GgufFile& file);
+
+// The same, built. Errors begin with the file's path.
+Result<std::shared_ptr<const Tokenizer>> TokenizerOf(const formats::GgufFile& file);
 
 }  // namespace vivace

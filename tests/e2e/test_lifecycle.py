@@ -80,12 +80,66 @@ def test_sigterm_drains(mini_model):
     server.process.send_signal(signal.SIGTERM)
     for thread in threads:
         thread.join()
+    ended = time.monotonic()
     for out in outputs:
         assert out[-1] == b"data: [DONE]"
         assert any(b'"finish_reason":"length"' in line for line in out)
     assert server.process.wait(30) == 0
+    assert time.monotonic() - ended < 5  # not the drain's timeout
     with pytest.raises(requests.ConnectionError):
         requests.get(server.base + "/health", timeout=5)
+
+
+def test_probes_see_the_drain():
+    server = Server(need(MODEL), "--shutdown-timeout", 60)
+    body = {"prompt": "Once", "max_tokens": 8000, "stream": True, "ignore_eos": True}
+    running = requests.post(server.base + "/v1/completions", json=body, stream=True, timeout=60)
+    upload = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    upload.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    requests.get(server.base + "/live", timeout=10)  # behind it: the upload has been read
+    server.process.send_signal(signal.SIGTERM)
+    assert b" 503 " in upload.recv(4096)
+    upload.close()
+    assert requests.get(server.base + "/live", timeout=10).status_code == 200
+    for path in ("/ready", "/health"):
+        assert requests.get(server.base + path, timeout=10).status_code == 503
+    refused = requests.post(server.base + "/v1/completions", json={"prompt": "x"}, timeout=10)
+    assert refused.status_code == 503 and refused.headers["connection"] == "close"
+    assert refused.json()["error"]["code"] == "shutting_down"
+    running.close()  # the last answer ends: so does the drain
+    assert server.process.wait(10) == 0
+
+
+def test_uploads_and_unread_answers_do_not_hold_the_drain(mini_model):
+    server = Server(mini_model, "--shutdown-timeout", 60)
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    upload = socket.create_connection(("127.0.0.1", server.port))
+    upload.sendall(head % 100 + b"{")
+    unread = socket.socket()
+    unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    unread.connect(("127.0.0.1", server.port))
+    body = json.dumps({"prompt": "x", "n": 128, "max_tokens": 100, "logprobs": 20, "ignore_eos": True}).encode()
+    unread.sendall(head % len(body) + body)
+    while server.metrics()["vllm:request_success_total"] < 128:
+        time.sleep(0.05)
+    started = time.monotonic()
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(30) == 0
+    assert time.monotonic() - started < 10
+    upload.close()
+    unread.close()
+
+
+def test_idle_uploads_hold_no_place(mini):
+    """Headers that promise much, and send nothing, keep nobody out."""
+    sockets = []
+    for length in [16 << 20] * 8 + [100] * 400:
+        sockets.append(socket.create_connection(("127.0.0.1", mini.port)))
+        sockets[-1].sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{" % length)
+    requests.get(mini.base + "/live", timeout=10)
+    assert mini.post("/v1/completions", {"prompt": "x", "max_tokens": 1}).status_code == 200
+    for s in sockets:
+        s.close()
 
 
 @pytest.mark.race

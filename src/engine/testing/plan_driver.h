@@ -1,5 +1,5 @@
-// Drives an executor without a scheduler, for tests of what stands below it: sequences with blocks of
-// their own, steps that say how many tokens each computes. One thread.
+// Drives an executor without a scheduler, for tests of what stands below it: sequences with blocks
+// of their own, steps that say how many tokens each computes. One thread.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class PlanDriver {
  public:
   struct Sequence {
     SamplingParams params;
-    std::vector<TokenId> tokens;              // prompt, then what was drawn
+    std::vector<TokenId> tokens;  // prompt, then what was drawn
     int32_t prompt_len = 0;
     int32_t computed = 0;
     std::vector<BlockId> blocks;
@@ -59,7 +59,8 @@ class PlanDriver {
   // Computes sequence `i` alone until `output` tokens were drawn, prompt in chunks of `chunk`.
   void Finish(int32_t i, int32_t output, int32_t chunk = 1 << 20) {
     const Sequence& s = sequences_[static_cast<size_t>(i)];
-    while (static_cast<int32_t>(s.tokens.size()) - s.prompt_len < output) Step({{i, Next(i, chunk)}});
+    while (static_cast<int32_t>(s.tokens.size()) - s.prompt_len < output)
+      Step({{i, Next(i, chunk)}});
   }
 
   // Tokens sequence `i` can compute now, at most `chunk` and at most what a step holds.
@@ -79,7 +80,8 @@ class PlanDriver {
     const int32_t end = s.computed + count;
     VIVACE_CHECK(count > 0 && end <= total);
     const int32_t block_size = executor_.limits().block_size;
-    while (static_cast<int32_t>(s.blocks.size()) * block_size < end) s.blocks.push_back(TakeBlock());
+    while (static_cast<int32_t>(s.blocks.size()) * block_size < end)
+      s.blocks.push_back(TakeBlock());
     PlanItem item{.slot = SeqSlot(index),
                   .first_token = static_cast<int32_t>(plan_.tokens.size()),
                   .num_tokens = count,

@@ -17,9 +17,10 @@ namespace vivace::testing {
 class TinyModel {
  public:
   explicit TinyModel(const formats::TinyLlamaOptions& options = {})
-      : path_((std::filesystem::temp_directory_path() /
-               ("vivace_tiny_" + std::to_string(getpid()) + "_" + std::to_string(++counter_) + ".gguf"))
-                  .string()) {
+      : path_(
+            (std::filesystem::temp_directory_path() / ("vivace_tiny_" + std::to_string(getpid()) +
+                                                       "_" + std::to_string(++counter_) + ".gguf"))
+                .string()) {
     VIVACE_CHECK(formats::MakeTinyLlama(options).WriteFile(path_));
     auto file = model::OpenModel(path_);
     VIVACE_CHECK(file.has_value());
@@ -48,7 +49,8 @@ inline EngineConfig TestConfig(Isa isa, int threads = 2) {
   return config;
 }
 
-inline std::unique_ptr<Executor> MakeExecutor(const EngineConfig& config, const model::ModelFile& file,
+inline std::unique_ptr<Executor> MakeExecutor(const EngineConfig& config,
+                                              const model::ModelFile& file,
                                               std::vector<TokenId> eos_ids = {}) {
   auto executor = CreateCpuExecutor(config, file, std::move(eos_ids), {});
   VIVACE_CHECK(executor.has_value());

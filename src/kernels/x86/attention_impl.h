@@ -15,7 +15,7 @@
 namespace vivace::kernels {
 namespace {  // internal linkage: no tier may end up with another's instructions
 
-constexpr float kNoScore = -1e30f;      // running maximum before the first position
+constexpr float kNoScore = -1e30f;  // running maximum before the first position
 constexpr int kTileGroups = kPositionTile / kGroup;
 constexpr int kMaxTileRows = 24;        // K, V, q, scores and output tiles stay near L1
 constexpr int kScratchRowFloats = 256;  // head_dim up to this gets full tiles
@@ -86,8 +86,8 @@ void ScoreTile(const float* q, int64_t q_stride, const typename Kv::T* const* gr
 // `ahead` as in ScoreTile.
 template <class V, class Kv, int kR, int kP>
 void ValueTile(const float* p, const float* alpha, const typename Kv::T* const* groups,
-               const typename Kv::T* const* ahead, int first, int last, int64_t row_stride, int piece,
-               float* out, int64_t out_stride) {
+               const typename Kv::T* const* ahead, int first, int last, int64_t row_stride,
+               int piece, float* out, int64_t out_stride) {
   using F = typename V::F;
   float* o = out + piece * 2 * V::kLanes;
   F acc[kR][2 * kP];
@@ -270,8 +270,8 @@ class Unit {
     return lanes[0];
   }
 
-  // Where the groups of positions [tile, min(tile + 64, end)) lie; those below `first_group` are not
-  // looked up.
+  // Where the groups of positions [tile, min(tile + 64, end)) lie; those below `first_group` are
+  // not looked up.
   void Locate(int32_t tile, int32_t end, int first_group, T** keys, T** values) const {
     for (int g = first_group; g < kTileGroups && tile + g * kGroup < end; ++g) {
       const int32_t position = tile + g * kGroup;
@@ -357,12 +357,12 @@ class Unit {
       WithRows(count, [&]<int kR>() {
         int piece = 0;
         for (; piece + V::kValuePairs <= pieces; piece += V::kValuePairs) {
-          ValueTile<V, Kv, kR, V::kValuePairs>(p, s_.alpha + row, values, ahead, first, last, stride_,
-                                               piece, out, stride_);
+          ValueTile<V, Kv, kR, V::kValuePairs>(p, s_.alpha + row, values, ahead, first, last,
+                                               stride_, piece, out, stride_);
         }
         for (; piece < pieces; ++piece) {
-          ValueTile<V, Kv, kR, 1>(p, s_.alpha + row, values, ahead, first, last, stride_, piece, out,
-                                  stride_);
+          ValueTile<V, Kv, kR, 1>(p, s_.alpha + row, values, ahead, first, last, stride_, piece,
+                                  out, stride_);
         }
       });
     });

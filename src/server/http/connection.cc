@@ -26,6 +26,7 @@ constexpr Rejection kBodyTimeout = {408, "body_timeout",
 constexpr Rejection kTooManyBodies = {503, "server_is_overloaded",
                                       "The server is reading all the bodies it can hold; try again "
                                       "later."};
+constexpr Rejection kShuttingDown = {503, "shutting_down", "The server is shutting down."};
 constexpr Rejection kInternal = {500, "internal_error",
                                  "The server failed to answer this request."};
 
@@ -50,7 +51,7 @@ void Connection::Start() {
   socket_.set_option(tcp::no_delay(true), error);
   if (!error) socket_.non_blocking(true, error);
   if (error) return Close();  // the client is gone already
-  SetDeadline(loop_->options.idle_timeout_ms);
+  BeIdle();
   ArmRead();
 }
 
@@ -112,6 +113,7 @@ void Connection::Advance() {
           more = false;
           break;
         }
+        EndIdle();
         phase_ = Phase::kHead;
         SetDeadline(loop_->options.header_timeout_ms);
         break;
@@ -285,8 +287,20 @@ void Connection::OnDeadline() {
   }
 }
 
-void Connection::CloseIfIdle() {
+void Connection::BeginDrain() {
   if (phase_ == Phase::kIdle) Close();
+  if (phase_ == Phase::kBody) Reject(kShuttingDown);
+}
+
+void Connection::BeIdle() {
+  phase_ = Phase::kIdle;
+  idle_place_ = loop_->idle.insert(loop_->idle.end(), this);
+  idle_ = true;
+  SetDeadline(loop_->options.idle_timeout_ms);
+}
+
+void Connection::EndIdle() {
+  if (std::exchange(idle_, false)) loop_->idle.erase(idle_place_);
 }
 
 void Connection::Linger() {
@@ -305,6 +319,7 @@ void Connection::Shut(bool reset) {
   socket_.close(ignored);
   deadline_.cancel();
   stall_timer_.cancel();
+  EndIdle();
   EndBody();
   head_ = {};  // releases the ticket
   out_.clear();
@@ -313,7 +328,7 @@ void Connection::Shut(bool reset) {
   if (on_close_ && answer_ != Answer::kComplete) asio::post(loop_->io, std::move(on_close_));
   on_close_ = nullptr;
   loop_->connections.erase(shared_from_this());
-  if (loop_->connection_closed) loop_->connection_closed();
+  if (loop_->room_made) loop_->room_made();
 }
 
 }  // namespace vivace::server

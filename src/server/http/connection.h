@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,7 +30,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void Start();
   void Close() { Shut(/*reset=*/false); }
-  void CloseIfIdle();
+  // The server drains: an idle connection is closed, an upload refused.
+  void BeginDrain();
 
   // The answering half (connection_answer.cc). `serial` names the exchange that calls; one whose
   // answer is complete, or whose connection is closed, is ignored.
@@ -78,6 +80,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void ArmStallTimer(int64_t delay_nanos);
 
   // Ending.
+  void BeIdle();
+  void EndIdle();
   void SetDeadline(int ms);
   void OnDeadline();
   void Linger();
@@ -90,6 +94,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t deadline_serial_ = 0;           // tells a set deadline from one that fired before
 
   Phase phase_ = Phase::kIdle;
+  std::list<Connection*>::iterator idle_place_;  // in Loop::idle, while idle_
+  bool idle_ = false;
   bool closed_ = false;
   bool keep_alive_ = true;
   bool peer_closed_ = false;  // sent FIN after a request we had answered: flush, then close

@@ -122,10 +122,10 @@ void Connection::FinishAnswer() {
     Linger();
     return OnFlushed();
   }
-  phase_ = Phase::kIdle;
-  SetDeadline(loop_->options.idle_timeout_ms);
+  BeIdle();
   Advance();
   ArmRead();
+  if (idle_ && loop_->room_made) loop_->room_made();
 }
 
 // ---- Writing ----

@@ -193,12 +193,44 @@ TEST(HostileClient, HundredsOfIdleAndDrippingConnectionsDelayNobody) {
 TEST(HostileClient, AtTheCapNewClientsWaitAndAreServedLater) {
   TestServer server({.max_connections = 8});
   std::vector<std::unique_ptr<Client>> clients;
-  for (int i = 0; i < 12; ++i) clients.push_back(std::make_unique<Client>(server.port()));
+  for (int i = 0; i < 12; ++i) {
+    clients.push_back(std::make_unique<Client>(server.port()));
+    if (i >= 8) continue;
+    clients.back()->Send("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n");
+    ASSERT_TRUE(Eventually([&] { return server.handled == i + 1; }));
+  }
   clients[11]->Send(kHealth);
   EXPECT_EQ(clients[11]->Read(100).status, 0);
   EXPECT_EQ(server.OpenConnections(), 8);
+  EXPECT_EQ(server.handled, 8);
   for (int i = 0; i < 4; ++i) clients[static_cast<size_t>(i)]->Close();
   EXPECT_EQ(clients[11]->Read(2'000).body, "ok");
+}
+
+TEST(HostileClient, IdleConnectionsGiveWayAtTheCap) {
+  TestServer server({.max_connections = 8});
+  Client busy(server.port());
+  busy.Send("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return server.handled == 1; }));
+  std::vector<std::unique_ptr<Client>> idle;
+  for (int i = 0; i < 7; ++i) {
+    idle.push_back(std::make_unique<Client>(server.port()));
+    idle.back()->Send(kHealth);
+    EXPECT_EQ(idle.back()->Read().status, 200);
+  }
+  idle[0]->Send(kHealth);  // now idle[1] is the longest idle
+  EXPECT_EQ(idle[0]->Read().status, 200);
+  Client late(server.port());
+  late.Send(kHealth);
+  EXPECT_EQ(late.Read().body, "ok");
+  EXPECT_TRUE(idle[1]->Ends(1'000));
+  EXPECT_EQ(server.OpenConnections(), 8);
+  for (const size_t kept : {0, 2, 3, 4, 5, 6}) {
+    idle[kept]->Send(kHealth);
+    EXPECT_EQ(idle[kept]->Read().status, 200) << kept;
+  }
+  server.OnLoop([&] { server.held[0]->Send(200, {}, "kept"); });
+  EXPECT_EQ(busy.Read().body, "kept");
 }
 
 // Out of descriptors: no spin, and service again once there are some.

@@ -25,7 +25,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
   bool keep_alive = true;
-  // What the HeaderCheck attached (a place in a queue, say); released when the exchange is over, or
+  // What the HeaderCheck attached (a guard, say); released when the exchange is over, or
   // when the body never comes.
   std::shared_ptr<void> ticket;
 
@@ -114,8 +114,9 @@ class HttpServer {
   // Loop thread: runs `work` once after `ms`.
   virtual void After(int ms, std::function<void()> work) = 0;
 
-  // Loop thread: stop accepting, close idle connections, answer with "Connection: close" from now
-  // on.
+  // Loop thread: close idle connections, refuse bodies on their way, answer with "Connection:
+  // close" from now on. New connections are still taken, so that probes can see the drain; what
+  // the HeaderCheck lets in is answered.
   virtual void BeginDrain() = 0;
   virtual int open_connections() const = 0;
   // Answers not wholly taken by the kernel yet.

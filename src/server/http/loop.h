@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <list>
 #include <memory>
 #include <unordered_set>
 
@@ -23,7 +24,8 @@ struct Loop {
   boost::asio::io_context io{1};        // run by one thread
   std::array<char, 64 * 1024> scratch;  // every socket is read into this
   std::unordered_set<std::shared_ptr<Connection>> connections;
-  std::function<void()> connection_closed;  // the acceptor may go on
+  std::list<Connection*> idle;      // those between requests, the longest idle first
+  std::function<void()> room_made;  // a connection closed or became idle: the acceptor may go on
   int active_exchanges = 0;
   size_t reading_bytes = 0;  // of bodies that are not complete, of all connections
   bool draining = false;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -88,6 +90,7 @@ class Server final : public HttpServer {
 
  private:
   void Accept();
+  void Admit(tcp::socket socket);
   void OnAccept(const error_code& error, tcp::socket socket);
   void ArmWake();
   void CloseAll();
@@ -98,6 +101,7 @@ class Server final : public HttpServer {
   asio::steady_timer accept_pause_;
   bool accepting_ = false;  // an accept or its pause is under way
   bool accept_failing_ = false;
+  std::optional<tcp::socket> waiting_;  // accepted; the cap leaves no room for it yet
   uint16_t port_ = 0;
 
   asio::posix::stream_descriptor wake_event_;
@@ -118,14 +122,14 @@ Server::Server(const HttpOptions& options, HeaderCheck check, Handler handler)
   loop_->options = options;
   loop_->check = std::move(check);
   loop_->handler = std::move(handler);
-  loop_->connection_closed = [this] { Accept(); };
+  loop_->room_made = [this] { Accept(); };
 }
 
 // Runs what is cancelled here, so that no handler is left holding the loop it waits in.
 Server::~Server() {
   destroying_ = true;
   loop_->draining = true;
-  loop_->connection_closed = nullptr;
+  loop_->room_made = nullptr;
   CloseAll();
   error_code ignored;
   acceptor_.close(ignored);
@@ -166,29 +170,40 @@ Status Server::Open() {
 
 // ---- Accepting ----
 
-// At the cap new clients wait in the kernel's queue until a connection closes.
+// At the cap a new client takes the place of the connection that has been idle longest; where all
+// are busy it waits, and those behind it do so in the kernel's queue.
 void Server::Accept() {
-  const bool full = loop_->connections.size() >= max_connections_;
-  if (accepting_ || full || loop_->draining || !acceptor_.is_open()) return;
+  if (waiting_) {
+    const bool full = loop_->connections.size() >= max_connections_;
+    if (full && loop_->idle.empty()) return;
+    tcp::socket socket = *std::exchange(waiting_, std::nullopt);
+    if (full) loop_->idle.front()->Close();
+    Admit(std::move(socket));
+  }
+  if (accepting_ || !acceptor_.is_open()) return;
   accepting_ = true;
   acceptor_.async_accept(
       [this](const error_code& error, tcp::socket socket) { OnAccept(error, std::move(socket)); });
 }
 
+void Server::Admit(tcp::socket socket) {
+  auto connection = std::make_shared<Connection>(loop_, std::move(socket));
+  loop_->connections.insert(connection);
+  connection->Start();
+}
+
 void Server::OnAccept(const error_code& error, tcp::socket socket) {
+  if (!acceptor_.is_open()) return;
   if (!error) {
     accepting_ = false;
     accept_failing_ = false;
-    auto connection = std::make_shared<Connection>(loop_, std::move(socket));
-    loop_->connections.insert(connection);
-    connection->Start();
+    waiting_ = std::move(socket);
     return Accept();
   }
   if (error == asio::error::connection_aborted) {
     accepting_ = false;
     return Accept();
   }
-  if (loop_->draining || !acceptor_.is_open()) return;
   if (!accept_failing_) {  // said once a spell
     log::Warn("cannot accept connections for now", {{"error", error.message()}});
   }
@@ -240,11 +255,9 @@ void Server::After(int ms, std::function<void()> work) {
 
 void Server::BeginDrain() {
   loop_->draining = true;
-  error_code ignored;
-  acceptor_.close(ignored);
   const std::vector<std::shared_ptr<Connection>> all(loop_->connections.begin(),
                                                      loop_->connections.end());
-  for (const auto& connection : all) connection->CloseIfIdle();
+  for (const auto& connection : all) connection->BeginDrain();
 }
 
 void Server::CloseAll() {
@@ -258,6 +271,7 @@ void Server::Stop() {
     loop_->draining = true;
     error_code ignored;
     acceptor_.close(ignored);
+    waiting_.reset();
     CloseAll();
     Post([this] { loop_->io.stop(); });  // behind the OnClose callbacks just posted
   });

@@ -14,6 +14,7 @@ namespace {
 using testing::Answer;
 using testing::Client;
 using testing::Eventually;
+using ::testing::HasSubstr;
 using testing::TestServer;
 
 constexpr char kHealth[] = "GET /health HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -390,10 +391,21 @@ TEST(HttpServer, DrainFinishesWhatRunsAndRefusesTheRest) {
   idle.Send(kHealth);
   EXPECT_EQ(idle.Read().status, 200);
   busy.Send(kHold);
-  ASSERT_TRUE(Eventually([&] { return server.handled == 2; }));
+  Client upload(server.port());
+  upload.Send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf");
+  ASSERT_TRUE(Eventually([&] { return server.handled == 2 && server.tickets == 2; }));
   server.OnLoop([&] { server.server().BeginDrain(); });
   EXPECT_TRUE(idle.Ends(1'000));
-  EXPECT_FALSE(Client(server.port()).connected());
+  const Answer refused = upload.Read();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_THAT(refused.body, HasSubstr("shutting_down"));
+  EXPECT_TRUE(upload.Ends(1'000));
+  Client probe(server.port());
+  probe.Send(kHealth);
+  const Answer alive = probe.Read();
+  EXPECT_EQ(alive.status, 200);
+  EXPECT_TRUE(alive.Has("Connection: close"));
+  EXPECT_TRUE(probe.Ends(1'000));
   EXPECT_EQ(server.ActiveExchanges(), 1);
   server.OnLoop([&] { server.held[0]->Send(200, {}, "last"); });
   const Answer answer = busy.Read();
@@ -401,6 +413,8 @@ TEST(HttpServer, DrainFinishesWhatRunsAndRefusesTheRest) {
   EXPECT_TRUE(answer.Has("Connection: close"));
   EXPECT_TRUE(busy.Ends(1'000));
   busy.Close();
+  upload.Close();
+  probe.Close();
   EXPECT_TRUE(Eventually([&] { return server.OpenConnections() == 0; }));
   EXPECT_EQ(server.ActiveExchanges(), 0);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/limits.h"
 #include "server/openai/messages.h"
 
 namespace vivace::server {
@@ -51,6 +52,10 @@ Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const Serve
   }
   if (params.endpoint == kChat) {
     VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, "messages", model));
+  } else if (rendered->text.size() > limits::kMaxTokenizeBytes) {
+    return Fail(ErrorCode::kInvalidArgument, "too_long", "messages",
+                "the messages make {} bytes of text; at most {} are tokenized at once",
+                rendered->text.size(), limits::kMaxTokenizeBytes);
   }
   std::vector<TokenId> ids = model.tokenizer->EncodeSegments(rendered->text, rendered->segments);
   // Templates write BOS themselves; a caller may ask for one where the template does not.

@@ -34,6 +34,7 @@ void ChoiceOutput::Echo(std::span<const TokenId> prompt, const PromptLogprobs* l
 
 void ChoiceOutput::TakeEcho() {
   const std::span<const TokenId> prompt = std::exchange(echo_, {});
+  if (prompt.empty()) return;  // nothing to echo, or done: what is held back stays so
   const PromptLogprobs* logprobs = echo_logprobs_;
   // A detokeniser of its own, which shows control tokens: the prompt is repeated as it was given.
   Detokenizer detokenizer(tokenizer_, /*skip_special=*/false);

@@ -8,10 +8,12 @@
 
 #include "base/limits.h"
 #include "server/json/strict_json.h"
+#include "server/params/readers.h"
 
 namespace vivace::server {
 namespace {
 
+constexpr std::string_view kCopied[] = {"name", "tool_call_id", "reasoning_content"};
 constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
 
 // Reads one message; `path` names it in errors.
@@ -23,7 +25,7 @@ class MessageReader {
   Result<json::object> Read() {
     VIVACE_RETURN_IF_ERROR(ReadRole());
     VIVACE_RETURN_IF_ERROR(ReadContent());
-    for (const std::string_view name : {"name", "tool_call_id", "reasoning_content"}) {
+    for (const std::string_view name : kCopied) {
       VIVACE_RETURN_IF_ERROR(CopyString(name));
     }
     VIVACE_RETURN_IF_ERROR(ReadToolCalls());
@@ -161,7 +163,26 @@ class MessageReader {
   json::object out_;
 };
 
+bool IsKnownMember(std::string_view name) {
+  return name == "role" || name == "content" || name == "tool_calls" ||
+         std::find(std::begin(kCopied), std::end(kCopied), name) != std::end(kCopied);
+}
+
 }  // namespace
+
+Status ReportUnknownMembers(RequestParams* params) {
+  for (const json::value& message : *params->messages) {
+    if (!message.is_object()) continue;  // NormalizeMessages refuses it
+    for (const auto& [name, value] : message.get_object()) {
+      if (value.is_null() || IsKnownMember(name)) continue;
+      const std::string full = fmt::format("messages.{}", std::string_view(name));
+      const auto& known = params->ignored;
+      if (std::find(known.begin(), known.end(), full) != known.end()) continue;
+      VIVACE_RETURN_IF_ERROR(ReportIgnored(full, params));
+    }
+  }
+  return {};
+}
 
 Result<json::array> NormalizeMessages(const json::array& messages) {
   json::array out;

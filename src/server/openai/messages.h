@@ -5,6 +5,7 @@
 #include <boost/json/array.hpp>
 
 #include "base/result.h"
+#include "server/params/request_params.h"
 
 namespace vivace::server {
 
@@ -13,5 +14,8 @@ namespace vivace::server {
 // "name", "tool_call_id", "reasoning_content", "tool_calls". The arguments of tool calls become
 // objects. The error's field says which message: "messages[3].content".
 Result<boost::json::array> NormalizeMessages(const boost::json::array& messages);
+
+// Notes members of the messages that no template sees, as "messages.NAME", each name once.
+Status ReportUnknownMembers(RequestParams* params);
 
 }  // namespace vivace::server

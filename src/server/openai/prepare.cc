@@ -1,11 +1,14 @@
 #include "server/openai/prepare.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/limits.h"
 #include "server/json/json_writer.h"
 #include "server/json/strict_json.h"
 #include "server/openai/chat_prompt.h"
 #include "server/openai/logprobs.h"
+#include "server/openai/messages.h"
 #include "server/params/table.h"
 
 namespace vivace::server {
@@ -33,6 +36,32 @@ Status CheckLength(const PreparedRequest& request, size_t prompt_tokens, const S
   return Fail(ErrorCode::kInvalidArgument, "context_length_exceeded", field,
               "the prompt has {} tokens; this model's context is {} tokens, the answer included",
               prompt_tokens, model.max_model_len);
+}
+
+// An answer is built in one piece and its numbers lie in memory until then.
+Status CheckLogprobs(const PreparedRequest& request, int32_t max_model_len) {
+  if (!request.params.logprobs) return {};
+  int64_t positions = 0;
+  for (size_t i = 0; i < request.prompts.size(); ++i) {
+    const GenerationRequest asked = request.EngineRequest(i, max_model_len);
+    positions += asked.sampling.max_tokens;
+    if (request.params.echo) positions += static_cast<int64_t>(asked.prompt.size());
+  }
+  const int64_t entries =
+      positions * request.params.n * (1 + int64_t{request.params.top_logprobs.value_or(0)});
+  if (entries <= limits::kMaxLogprobEntries) return {};
+  return Fail(ErrorCode::kInvalidArgument, "too_many_logprobs", "logprobs",
+              "the answer may have {} log-probabilities, alternatives counted; at most {} are "
+              "allowed: ask for fewer tokens, choices or alternatives",
+              entries, limits::kMaxLogprobEntries);
+}
+
+// What these routes do takes a prep thread's time, and no engine limit bounds it.
+Status CheckTokenizeText(std::string_view text) {
+  if (text.size() <= limits::kMaxTokenizeBytes) return {};
+  return Fail(ErrorCode::kInvalidArgument, "too_long", "prompt",
+              "the text has {} bytes; at most {} are tokenized at once", text.size(),
+              limits::kMaxTokenizeBytes);
 }
 
 Result<std::vector<TokenId>> TokenizePrompt(const Prompt& prompt, const RequestParams& params,
@@ -79,6 +108,7 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
   json::value dom;
   VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, body, model, &dom, &params));
   if (endpoint == kChat) {
+    VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(&params));
     VIVACE_ASSIGN(auto prompt, ChatPrompt(params, model));
     request->prompts.push_back(std::move(prompt));
     if (params.tools != nullptr && !model.chat_template->uses_tools()) {
@@ -92,6 +122,7 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
   for (const auto& prompt : request->prompts) {
     VIVACE_RETURN_IF_ERROR(CheckLength(*request, prompt.size(), model));
   }
+  VIVACE_RETURN_IF_ERROR(CheckLogprobs(*request, model.max_model_len));
   params.prompts = {};
   params.messages = nullptr;
   params.tools = nullptr;
@@ -99,15 +130,18 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
   return request;
 }
 
-Result<std::string> AnswerTokenize(std::string_view text, const ServedModel& model) {
+Result<TextAnswer> AnswerTokenize(std::string_view text, const ServedModel& model) {
   json::value body;
   RequestParams params;
   VIVACE_RETURN_IF_ERROR(ParseBody(kTokenize, text, model, &body, &params));
   std::vector<TokenId> ids;
   if (params.messages != nullptr) {
+    VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(&params));
     VIVACE_ASSIGN(ids, ChatPrompt(params, model));
   } else {
-    ids = model.tokenizer->Encode(std::get<std::string>(params.prompts.front()),
+    const auto& prompt = std::get<std::string>(params.prompts.front());
+    VIVACE_RETURN_IF_ERROR(CheckTokenizeText(prompt));
+    ids = model.tokenizer->Encode(prompt,
                                   {.add_special_tokens = params.add_special_tokens.value_or(true)});
   }
   std::string out;
@@ -126,19 +160,24 @@ Result<std::string> AnswerTokenize(std::string_view text, const ServedModel& mod
     w.Null();
   }
   w.EndObject();
-  return out;
+  return TextAnswer{std::move(out), std::move(params.ignored)};
 }
 
-Result<std::string> AnswerDetokenize(std::string_view text, const ServedModel& model) {
+Result<TextAnswer> AnswerDetokenize(std::string_view text, const ServedModel& model) {
   json::value body;
   RequestParams params;
   VIVACE_RETURN_IF_ERROR(ParseBody(kDetokenize, text, model, &body, &params));
+  if (params.tokens.size() > limits::kMaxDetokenizeTokens) {
+    return Fail(ErrorCode::kInvalidArgument, "too_long", "tokens",
+                "there are {} tokens; at most {} are turned into text at once",
+                params.tokens.size(), limits::kMaxDetokenizeTokens);
+  }
   std::string out;
   JsonWriter w(&out);
   w.BeginObject();
   w.KeyString("prompt", model.tokenizer->Decode(params.tokens, /*skip_special=*/false));
   w.EndObject();
-  return out;
+  return TextAnswer{std::move(out), std::move(params.ignored)};
 }
 
 }  // namespace vivace::server

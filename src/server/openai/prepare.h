@@ -28,8 +28,13 @@ struct PreparedRequest {
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
                                                            const ServedModel& model);
 
-// The bodies of the answers of /tokenize and /detokenize, in vLLM's shapes.
-Result<std::string> AnswerTokenize(std::string_view body, const ServedModel& model);
-Result<std::string> AnswerDetokenize(std::string_view body, const ServedModel& model);
+struct TextAnswer {
+  std::string body;
+  std::vector<std::string> ignored;  // members of the request without effect
+};
+
+// The answers of /tokenize and /detokenize, in vLLM's shapes.
+Result<TextAnswer> AnswerTokenize(std::string_view body, const ServedModel& model);
+Result<TextAnswer> AnswerDetokenize(std::string_view body, const ServedModel& model);
 
 }  // namespace vivace::server

@@ -81,7 +81,7 @@ const ParamRow kGenerationRows[] = {
      NumberField{-2, 2, false, [](P& p, float v) { p.sampling.frequency_penalty = v; }}, "0",
      "The same, times how often the output has it."},
     {"repetition_penalty", "repeat_penalty", kGenerate,
-     NumberField{0, 100, true, [](P& p, float v) { p.sampling.repetition_penalty = v; }}, "1",
+     NumberField{0.01, 100, false, [](P& p, float v) { p.sampling.repetition_penalty = v; }}, "1",
      "Divides positive and multiplies negative logits of tokens that prompt or output have."},
     {"logit_bias", "", kGenerate, CustomField{"object of token id to -100..100", ReadLogitBias},
      "{}", "Added to the logits of these tokens; at most 1024 entries."},
@@ -126,7 +126,8 @@ const ParamRow kOutputRows[] = {
     {"echo", "", kCompletions, BoolField{[](P& p, bool v) { p.echo = v; }}, "false",
      "Begin the text with the prompt; with logprobs, the prompt's tokens as well."},
     {"logprobs", "", kChat, BoolField{[](P& p, bool v) { p.logprobs = v; }}, "false",
-     "Log-probabilities of the output's tokens, of the model's raw distribution."},
+     "Log-probabilities of the output's tokens, of the model's raw distribution. Tokens times "
+     "choices times (1 + alternatives) may be at most 400,000."},
     {"top_logprobs", "", kChat,
      IntField{0, limits::kMaxTopLogprobs, [](P& p, int64_t v) { p.top_logprobs = I32(v); }}, "0",
      "This many most likely tokens at each position; needs logprobs."},
@@ -136,7 +137,8 @@ const ParamRow kOutputRows[] = {
                 p.logprobs = true;
                 p.top_logprobs = I32(v);
               }},
-     "none", "Log-probabilities, with this many most likely tokens at each position."},
+     "none",
+     "Log-probabilities, with this many most likely tokens at each position. Bounded as for chat."},
     {"skip_special_tokens", "", kGenerate,
      BoolField{[](P& p, bool v) { p.skip_special_tokens = v; }}, "true",
      "Leave control tokens out of the text."},

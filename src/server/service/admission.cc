@@ -24,12 +24,6 @@ Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
   return *this;
 }
 
-void Admission::Ticket::SetBytes(size_t bytes) {
-  if (owner_ == nullptr) return;
-  owner_->prep_bytes_ = owner_->prep_bytes_ - bytes_ + bytes;
-  bytes_ = bytes;
-}
-
 void Admission::Ticket::EndPrep() {
   if (owner_ == nullptr) return;
   owner_->prep_bytes_ -= std::exchange(bytes_, 0);

@@ -1,7 +1,8 @@
 // Counts what is between the door and its answer, so that the server refuses early and cheaply.
 //
-// A Ticket is held by a request from its headers to its end and gives its place back by itself, on
-// every way out. Loop thread only.
+// A Ticket is held by a request from the end of its body to the end of its answer and gives its
+// place back by itself, on every way out. A body on its way holds none: the HTTP layer bounds
+// those. Loop thread only.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,6 @@ class Admission {
     Ticket& operator=(Ticket&& other) noexcept;
     ~Ticket() { Release(); }
 
-    // What the body turned out to hold, whatever its header said.
-    void SetBytes(size_t bytes);
     // The body has become tokens; its bytes no longer count.
     void EndPrep();
     // Takes more places: a request of several sequences counts as so many.

@@ -33,10 +33,11 @@ TEST(Admission, BytesAreBoundedUnlessAlone) {
   auto large = admission.Admit(1000);
   ASSERT_TRUE(large);
   EXPECT_FALSE(admission.Admit(1));
-  large->SetBytes(99);
+  large->EndPrep();
+  auto most = admission.Admit(99);
   EXPECT_TRUE(admission.Check(1));
   EXPECT_FALSE(admission.Check(2));
-  large->EndPrep();
+  most->EndPrep();
   EXPECT_TRUE(admission.Check(100));
 }
 

@@ -6,29 +6,13 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "server/error_response.h"
+#include "server/service/ignored_header.h"
+#include "server/service/request_log.h"
 
 namespace vivace::server {
 namespace {
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
-// A header may carry only plain names; the others are in the body's list.
-bool FitsHeader(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
-}
-
-std::string IgnoredHeader(std::span<const std::string> names) {
-  std::string value;
-  for (const std::string& name : names) {
-    if (!FitsHeader(name)) continue;
-    if (!value.empty()) value += ',';
-    value += name;
-  }
-  return value;
-}
 
 Error EngineFailure(FinishReason reason) {
   if (reason == FinishReason::kError) {
@@ -171,8 +155,7 @@ void Generation::WriteChunks(Choice* choice, size_t index) {
 
 Headers Generation::AnswerHeaders(const char* content_type) const {
   Headers headers = {{"content-type", content_type}, {"x-request-id", id_}};
-  std::string ignored = IgnoredHeader(params().ignored);
-  if (!ignored.empty()) headers.emplace_back("x-vivace-ignored", std::move(ignored));
+  AddIgnoredHeader(params().ignored, &headers);
   return headers;
 }
 
@@ -213,7 +196,7 @@ void Generation::Complete() {
                                                                 : FinishLabel::kStop);
   }
   ObserveEnd();
-  End();
+  End(200);
 }
 
 void Generation::SendWhole() {
@@ -240,7 +223,7 @@ void Generation::FailWith(const Error& error) {
   }
   context_.metrics->CountResponse(stream_begun_ ? 200 : HttpStatus(error.code));
   CountUnfinished(FinishLabel::kError);
-  End();
+  End(HttpStatus(error.code));
 }
 
 void Generation::Abandon() {
@@ -248,7 +231,7 @@ void Generation::Abandon() {
   AbortAll();
   context_.metrics->clients_gone->Add();
   CountUnfinished(FinishLabel::kAbort);
-  End();
+  End(kStatusClientGone);
 }
 
 void Generation::CountUnfinished(FinishLabel label) {
@@ -259,9 +242,15 @@ void Generation::AbortAll() {
   for (const RequestPtr& request : requests_) context_.engine->Abort(request, -1);
 }
 
-void Generation::End() {
+void Generation::End(int status) {
   ended_ = true;
   ticket_->Release();
+  const Usage usage = UsageNow();
+  LogRequest({.path = exchange_->request().path,
+              .status = status,
+              .started_ns = context_.started_ns,
+              .prompt_tokens = usage.prompt_tokens,
+              .output_tokens = usage.completion_tokens});
 }
 
 void Generation::ObserveEnd() {

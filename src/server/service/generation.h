@@ -29,6 +29,7 @@ class Generation {
     Engine* engine;
     const ServedModel* model;
     ServerMetrics* metrics;
+    int64_t started_ns = 0;  // when the request was in; for the log
   };
 
   Generation(const Context& context, ExchangePtr exchange,
@@ -78,7 +79,7 @@ class Generation {
   void CountUnfinished(FinishLabel label);
   void ObserveEnd();
   void AbortAll();
-  void End();
+  void End(int status);
   ChoicePart PartOf(const Choice& choice, size_t index) const;
   Usage UsageNow() const;
   Headers AnswerHeaders(const char* content_type) const;

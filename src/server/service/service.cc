@@ -12,6 +12,9 @@
 #include "server/error_response.h"
 #include "server/json/json_writer.h"
 #include "server/service/health.h"
+#include "server/service/ignored_header.h"
+#include "server/service/request_log.h"
+#include "server/service/without_throwing.h"
 
 namespace vivace::server {
 namespace {
@@ -25,8 +28,8 @@ AdmissionLimits AdmissionFor(const EngineConfig& config, const AdmissionLimits& 
   return limits;
 }
 
-// What the header says of the body's size; a chunked body says nothing and is counted when it is
-// in, and by the HTTP layer until then.
+// What the header says of the body's size; a chunked body says nothing. A promise is no reason to
+// hold a place: bytes on their way are counted by the HTTP layer as they come.
 size_t DeclaredBytes(const HttpRequest& request) {
   const std::string_view text = request.header("content-length");
   size_t bytes = 0;
@@ -85,6 +88,11 @@ struct Service::Call {
   std::string body;  // let go by the prep thread
   std::shared_ptr<Admission::Ticket> ticket;
   std::shared_ptr<Client> client;
+  int64_t started_ns = 0;
+
+  void Log(int status) const {
+    LogRequest({.path = exchange->request().path, .status = status, .started_ns = started_ns});
+  }
 };
 
 Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
@@ -106,7 +114,7 @@ std::vector<Route> Service::MakeRoutes() {
   const auto generate = [this](Endpoint endpoint) {
     return [this, endpoint](const ExchangePtr& x, std::string_view) { Generate(endpoint, x); };
   };
-  const auto in_prep = [this](TextAnswer answer) {
+  const auto in_prep = [this](Answerer answer) {
     return [this, answer](const ExchangePtr& x, std::string_view) { AnswerInPrep(answer, x); };
   };
   const auto show = [this](void (Service::*answer)(Exchange&)) {
@@ -159,13 +167,10 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
     metrics_.CountResponse(verdict.status);
     return verdict;
   }
-  auto ticket = admission_.Admit(DeclaredBytes(request));
-  if (ticket) {
-    verdict.ticket = std::make_shared<Admission::Ticket>(std::move(*ticket));
-    return verdict;
-  }
-  CountRefusal(ticket.error());
-  return RefusalOf(HttpStatus(ticket.error().code), ticket.error());
+  const Status room = admission_.Check(DeclaredBytes(request));
+  if (room) return verdict;
+  CountRefusal(room.error());
+  return RefusalOf(HttpStatus(room.error().code), room.error());
 }
 
 void Service::Handle(ExchangePtr exchange) {
@@ -175,26 +180,31 @@ void Service::Handle(ExchangePtr exchange) {
   match.route->handle(exchange, match.tail);
 }
 
+// Null: there is no place for it, and it has been told so.
 std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
-  const HttpRequest& request = exchange->request();
-  auto ticket = std::static_pointer_cast<Admission::Ticket>(request.ticket);
-  VIVACE_CHECK(ticket != nullptr);  // Check let it in
   std::string body = exchange->TakeBody();
-  ticket->SetBytes(body.size());
+  auto ticket = admission_.Admit(body.size());
+  if (!ticket) {
+    Refuse(*exchange, ticket.error());
+    return nullptr;
+  }
   auto client = std::make_shared<Client>();
   exchange->OnClose([this, client] {
     client->gone = true;
     if (const auto generation = client->generation.lock()) dispatcher_.Abandon(generation);
   });
-  return std::make_shared<Call>(
-      Call{exchange, std::move(body), std::move(ticket), std::move(client)});
+  return std::make_shared<Call>(Call{exchange, std::move(body),
+                                     std::make_shared<Admission::Ticket>(std::move(*ticket)),
+                                     std::move(client), SteadyNanos()});
 }
 
 void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
   auto call = MakeCall(exchange);
+  if (call == nullptr) return;
   prep_.Post([this, endpoint, call = std::move(call)]() mutable {
     using Prepared = Result<std::unique_ptr<PreparedRequest>>;
-    auto prepared = std::make_shared<Prepared>(PrepareGeneration(endpoint, call->body, model_));
+    auto prepared = std::make_shared<Prepared>(
+        WithoutThrowing([&] { return PrepareGeneration(endpoint, call->body, model_); }));
     call->body = std::string();
     // The call moves on, so that the exchange is let go on the loop only.
     http_->Post([this, endpoint, call = std::move(call), prepared] {
@@ -209,34 +219,45 @@ void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
   if (call->client->gone) {
     metrics_.clients_gone->Add();
     call->ticket->Release();
+    call->Log(kStatusClientGone);
     return;
   }
   if (!prepared) {
     call->ticket->Release();
     Refuse(*call->exchange, prepared.error());
+    call->Log(HttpStatus(prepared.error().code));
     return;
   }
-  auto generation =
-      std::make_shared<Generation>(Generation::Context{engine_, &model_, &metrics_}, call->exchange,
-                                   call->ticket, std::move(*prepared), NewIdentity(endpoint));
+  auto generation = std::make_shared<Generation>(
+      Generation::Context{engine_, &model_, &metrics_, call->started_ns}, call->exchange,
+      call->ticket, std::move(*prepared), NewIdentity(endpoint));
   if (const Status status = dispatcher_.Start(generation); !status) {
     call->ticket->Release();
     Refuse(*call->exchange, status.error());
+    call->Log(HttpStatus(status.error().code));
     return;
   }
   call->client->generation = generation;
 }
 
-void Service::AnswerInPrep(TextAnswer answer, const ExchangePtr& exchange) {
+void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
   auto call = MakeCall(exchange);
+  if (call == nullptr) return;
   prep_.Post([this, answer, call = std::move(call)]() mutable {
-    auto text = std::make_shared<Result<std::string>>(answer(call->body, model_));
+    auto text = std::make_shared<Result<TextAnswer>>(
+        WithoutThrowing([&] { return answer(call->body, model_); }));
     call->body = std::string();
     http_->Post([this, call = std::move(call), text] {
       call->ticket->Release();
+      call->Log(call->client->gone ? kStatusClientGone
+                : *text            ? 200
+                                   : HttpStatus(text->error().code));
       if (call->client->gone) return;
       if (*text) {
-        SendJson(*call->exchange, std::move(**text));
+        metrics_.CountResponse(200);
+        Headers headers = {{"content-type", "application/json"}};
+        AddIgnoredHeader((*text)->ignored, &headers);
+        call->exchange->Send(200, std::move(headers), std::move((*text)->body));
       } else {
         Refuse(*call->exchange, text->error());
       }

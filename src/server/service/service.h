@@ -58,8 +58,8 @@ class Service {
   void Generate(Endpoint endpoint, const ExchangePtr& exchange);
   void Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
              Result<std::unique_ptr<PreparedRequest>> prepared);
-  using TextAnswer = Result<std::string> (*)(std::string_view body, const ServedModel& model);
-  void AnswerInPrep(TextAnswer answer, const ExchangePtr& exchange);
+  using Answerer = Result<TextAnswer> (*)(std::string_view body, const ServedModel& model);
+  void AnswerInPrep(Answerer answer, const ExchangePtr& exchange);
 
   void ListModels(Exchange& exchange);
   void ShowModel(Exchange& exchange, std::string_view name);

@@ -206,6 +206,60 @@ TEST_F(RoutesTest, TokenizeAndDetokenize) {
   }
 }
 
+TEST_F(RoutesTest, TokenizingIsBounded) {
+  const auto text = [](size_t bytes) {
+    return fmt::format(R"({{"prompt":"{}"}})", std::string(bytes, 'x'));
+  };
+  EXPECT_EQ(Post("/tokenize", text(limits::kMaxTokenizeBytes))->status(), 200);
+  const auto refused = Post("/tokenize", text(limits::kMaxTokenizeBytes + 1));
+  EXPECT_EQ(refused->status(), 400);
+  EXPECT_THAT(refused->body(), HasSubstr("2097153 bytes; at most 2097152"));
+  const auto chat = Post("/tokenize", fmt::format(R"({{"messages":[{{"role":"user","content":)"
+                                                  R"("{}"}}]}})",
+                                                  std::string(limits::kMaxTokenizeBytes, 'x')));
+  EXPECT_EQ(chat->status(), 400);
+  EXPECT_EQ(ErrorOf(*chat).at("param").as_string(), "messages");
+  std::string ids = "5";
+  for (size_t i = 1; i < limits::kMaxDetokenizeTokens; ++i) ids += ",5";
+  EXPECT_EQ(Post("/detokenize", fmt::format(R"({{"tokens":[{}]}})", ids))->status(), 200);
+  const auto many = Post("/detokenize", fmt::format(R"({{"tokens":[{},5]}})", ids));
+  EXPECT_EQ(many->status(), 400);
+  EXPECT_THAT(many->body(), HasSubstr("524289 tokens; at most 524288"));
+}
+
+TEST_F(RoutesTest, MembersWithoutEffectAreNamed) {
+  const auto named = [&](const char* path, const char* body) {
+    const auto exchange = Ask(path, body);
+    EXPECT_EQ(exchange->status(), 200) << exchange->body();
+    return exchange->header("x-vivace-ignored");
+  };
+  EXPECT_EQ(named("/tokenize", R"({"prompt":"a","foo":1})"), "foo");
+  EXPECT_EQ(named("/tokenize", R"({"prompt":"a"})"), "");
+  EXPECT_EQ(named("/detokenize", R"({"tokens":[5],"foo":1})"), "foo");
+  constexpr char kMessages[] =
+      R"({"messages":[{"role":"user","content":"a","foo":1,"name":"n"},)"
+      R"({"role":"user","content":"b","foo":2,"bar":3,"refusal":null}],"max_tokens":1})";
+  EXPECT_EQ(named(kChatPath, kMessages), "messages.foo,messages.bar");
+}
+
+TEST_F(RoutesTest, LogprobsOfAnAnswerAreBounded) {
+  const auto body = [](int n, int alternatives, int tokens, bool stream) {
+    return fmt::format(R"({{"prompt":"x","n":{},"logprobs":{},"max_tokens":{},"stream":{}}})", n,
+                       alternatives, tokens, stream);
+  };
+  for (const bool stream : {false, true}) {
+    // 100 x 200 x (1 + 19) is the limit itself.
+    EXPECT_EQ(Ask("/v1/completions", body(100, 19, 200, stream))->status(), 200);
+    const auto refused = Post("/v1/completions", body(100, 19, 201, stream));
+    EXPECT_EQ(refused->status(), 400);
+    EXPECT_EQ(ErrorOf(*refused).at("param").as_string(), "logprobs");
+    EXPECT_THAT(refused->body(), HasSubstr("402000 log-probabilities"));
+    EXPECT_THAT(refused->body(), HasSubstr("at most 400000"));
+  }
+  EXPECT_EQ(service_->open_requests(), 0);
+  EXPECT_EQ(Ask("/v1/completions", R"({"prompt":"x","n":100,"max_tokens":201})")->status(), 200);
+}
+
 TEST_F(RoutesTest, HealthFollowsTheHeartbeat) {
   engine_.figures.step_started_ns = SteadyNanos();
   EXPECT_EQ(Send("GET", "/health")->status(), 200);
@@ -269,6 +323,23 @@ TEST_F(SmallQueueTest, FullIsRefusedFromTheHeaders) {
   EXPECT_EQ(first->status(), 200);
   EXPECT_EQ(second->status(), 200);
   EXPECT_EQ(Ask(kChatPath, kGoodChat)->status(), 200);
+}
+
+// A header promises; only what has come holds a place.
+TEST_F(SmallQueueTest, BodiesOnTheirWayHoldNoPlace) {
+  testing::FakeExchange upload("POST", kChatPath, std::string(100, ' '));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(service_->Check(upload.request()).status, 0);
+  EXPECT_EQ(service_->open_requests(), 0);
+  const auto first = Post(kChatPath, kGoodChat);
+  const auto second = Post(kChatPath, kGoodChat);
+  // Its body ends when the places are taken.
+  const auto late = std::make_shared<testing::FakeExchange>("POST", kChatPath, kGoodChat);
+  service_->Handle(late);
+  EXPECT_EQ(late->status(), 503);
+  EXPECT_EQ(ErrorOf(*late).at("code").as_string(), "server_is_overloaded");
+  RunEngine();
+  EXPECT_EQ(first->status(), 200);
+  EXPECT_EQ(second->status(), 200);
 }
 
 TEST_F(SmallQueueTest, ChoicesTakePlaces) {
