@@ -8,9 +8,14 @@
 
 namespace vivace {
 
-// CPUs' worth of time the process may use, the least over its cgroup and all the parents it can
-// see; nothing if there is no limit. `membership` is the text of /proc/self/cgroup, `mount` is
-// where the cgroup file systems live, usually /sys/fs/cgroup.
+// Limits are the least over the process's cgroup and all the parents it can see; nothing if there
+// is none. `membership` is the text of /proc/self/cgroup, `mount` is where the cgroup file systems
+// live, usually /sys/fs/cgroup.
+
+// CPUs' worth of time the process may use.
 std::optional<double> CgroupCpuQuota(std::string_view membership, const std::string& mount);
+
+// Bytes the process may still take: limit less use.
+std::optional<double> CgroupMemoryLeft(std::string_view membership, const std::string& mount);
 
 }  // namespace vivace

@@ -64,6 +64,24 @@ TEST_F(Cgroup, V1ReadsQuotaAndPeriod) {
   EXPECT_EQ(Quota(membership), 2.5) << "cpuset is not the cpu controller";
 }
 
+TEST_F(Cgroup, MemoryLeftIsTheLeastOnTheWayUp) {
+  const auto left = [&](std::string_view membership) {
+    return CgroupMemoryLeft(membership, root_.string());
+  };
+  EXPECT_EQ(left("0::/a/b\n"), std::nullopt);
+  Write("a/b/memory.max", "max\n");
+  Write("a/b/memory.current", "100\n");
+  EXPECT_EQ(left("0::/a/b\n"), std::nullopt);
+  Write("a/memory.max", "1000\n");
+  Write("a/memory.current", "400\n");
+  EXPECT_EQ(left("0::/a/b\n"), 600.0);
+  Write("a/b/memory.max", "50\n");
+  EXPECT_EQ(left("0::/a/b\n"), 0.0) << "more in use than allowed";
+  Write("memory/x/memory.limit_in_bytes", "700\n");
+  Write("memory/x/memory.usage_in_bytes", "200\n");
+  EXPECT_EQ(left("5:memory:/x\n"), 500.0);
+}
+
 TEST_F(Cgroup, BrokenFilesAreNoLimit) {
   Write("a/cpu.max", "");
   EXPECT_EQ(Quota("0::/a\n"), std::nullopt);

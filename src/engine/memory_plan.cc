@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 
+#include "base/cgroup.h"
 #include "base/units.h"
 #include "engine/arena.h"
 
@@ -19,12 +21,6 @@ constexpr size_t kDefaultKvShare = 4;          // a quarter of the free memory, 
 constexpr int32_t kMaxDefaultModelLen =
     1 << 20;  // longer contexts are asked for with --max-model-len
 
-std::optional<size_t> ReadNumber(const char* path) {
-  std::ifstream file(path);
-  size_t value = 0;
-  return file >> value ? std::optional(value) : std::nullopt;
-}
-
 std::optional<size_t> MemAvailable() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -34,18 +30,12 @@ std::optional<size_t> MemAvailable() {
   return std::nullopt;
 }
 
-// cgroup v2, then v1; "max" does not parse and means no limit.
 std::optional<size_t> CgroupLeft() {
-  const struct {
-    const char *limit, *used;
-  } files[] = {{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-               {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                "/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
-  for (const auto& file : files) {
-    const auto limit = ReadNumber(file.limit), used = ReadNumber(file.used);
-    if (limit && used) return *limit > *used ? *limit - *used : 0;
-  }
-  return std::nullopt;
+  std::ifstream file("/proc/self/cgroup");
+  const std::string membership(std::istreambuf_iterator<char>(file), {});
+  const auto left = CgroupMemoryLeft(membership, "/sys/fs/cgroup");
+  // v1 says "no limit" with a number beyond any memory.
+  return left && *left < 0x1p60 ? std::optional(static_cast<size_t>(*left)) : std::nullopt;
 }
 
 kernels::WorkspaceShape MakeShape(const EngineConfig& config, const model::ModelSpec& spec,

@@ -53,6 +53,72 @@ def test_wrong_flags():
     assert verb.returncode == 2 and b"serve" in verb.stderr
 
 
+def test_switches_take_no_value():
+    for word in ("--enable-prefix-caching=false", "--no-enable-prefix-caching=1"):
+        result = run("serve", "x.gguf", word)
+        assert result.returncode == 2 and b"takes no value" in result.stderr
+    assert run("serve", "x.gguf", "--host", "").returncode == 2
+
+
+def test_seed_is_taken(mini_model):
+    texts = []
+    for _ in range(2):
+        server = Server(mini_model, "--seed", 7)
+        texts.append(server.post("/v1/completions", {"prompt": "x", "max_tokens": 12}).json()["choices"][0]["text"])
+        assert server.stop() == 0
+    assert texts[0] == texts[1]
+
+
+def test_output_nobody_takes():
+    piped = subprocess.run(f"{BINARY} inspect {need(MODEL)} | head -1", shell=True, capture_output=True, timeout=60)
+    assert b"terminate" not in piped.stderr and piped.stderr == b""
+    with open("/dev/full", "wb") as full:
+        lost = subprocess.run([BINARY, "tokenize", "--tokenizer", MODEL], input=b"hello", stdout=full,
+                              stderr=subprocess.PIPE, timeout=60)
+    assert lost.returncode == 1 and b"cannot write" in lost.stderr
+
+
+class CannedServer(threading.Thread):
+    """Answers one request with fixed bytes."""
+
+    def __init__(self, answer):
+        super().__init__()
+        self.answer = answer
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.start()
+
+    def run(self):
+        connection, _ = self.listener.accept()
+        with connection, self.listener:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+                               + self.answer)
+
+
+DELTA = b'data: {"choices":[{"index":0,"delta":{"content":"Hi\\u001b[2J"}}]}\n\n'
+
+
+@pytest.mark.parametrize("answer, code, wanted", [
+    (DELTA + b"data: [DONE]\n\n", 0, b""),
+    (DELTA, 1, b"cut off"),
+    (DELTA + b'data: {"error":{"message":"went away"}}\n\ndata: [DONE]\n\n', 1, b"went away"),
+    (DELTA + b"data: {nonsense\n\ndata: [DONE]\n\n", 1, b"not JSON"),
+])
+def test_chat_tells_a_failed_answer(answer, code, wanted):
+    server = CannedServer(answer)
+    result = subprocess.run([BINARY, "chat", server.url], input=b"hello\n", capture_output=True, timeout=60)
+    server.join()
+    assert result.returncode == code and wanted in result.stderr
+    assert b"Hi" in result.stdout and b"\x1b" not in result.stdout
+
+
+def test_chat_with_a_model():
+    result = subprocess.run([BINARY, "chat", need(MODEL), "--temperature", "0"], input=b"Say hello.\n/reset\n/quit\n",
+                            capture_output=True, timeout=120)
+    assert result.returncode == 0 and len(result.stdout.strip()) > 0 and result.stderr == b""
+
+
 def test_help_and_version():
     assert b"vivace" in run("--version").stdout.lower()
     text = run("serve", "--help").stdout.decode()
