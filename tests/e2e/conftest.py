@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
 BINARY = os.environ.get("VIVACE_BINARY", str(ROOT / "build/release/vivace"))
 MODEL = ROOT / "models/SmolLM2-135M-Instruct.Q4_1.gguf"
-MINI_MODEL = SHARED / "cases/bad/gguf/control_mini.gguf"
+MAKE_TINY_MODEL = pathlib.Path(BINARY).parent / "tests/make_tiny_model"
 START_TIMEOUT_S = 120
 
 
@@ -140,9 +140,16 @@ def smol(make_server):
 
 
 @pytest.fixture(scope="session")
-def mini(make_server):
-    """A model of 95 KiB, one layer: thousands of tokens a second, also under sanitizers."""
-    return make_server(need(MINI_MODEL), "--served-model-name", "m", "--kv-cache-memory-bytes", "4MiB")
+def mini_model(tmp_path_factory):
+    """A two-layer model of random weights: thousands of tokens a second, also under sanitizers."""
+    path = tmp_path_factory.mktemp("model") / "tiny.gguf"
+    subprocess.run([MAKE_TINY_MODEL, path], check=True, timeout=60)
+    return path
+
+
+@pytest.fixture(scope="session")
+def mini(make_server, mini_model):
+    return make_server(mini_model, "--served-model-name", "m", "--kv-cache-memory-bytes", "4MiB")
 
 
 def text_of(response):

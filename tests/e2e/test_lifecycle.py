@@ -10,7 +10,7 @@ import time
 import pytest
 import requests
 
-from conftest import BINARY, MODEL, SHARED, Server, free_port, need
+from conftest import BINARY, MODEL, Server, free_port, need
 
 
 def run(*args, **options):
@@ -233,11 +233,6 @@ def test_second_sigterm_ends_at_once():
     thread.join()
     if out:
         assert b"error" in b"".join(out[-3:])
-
-
-@pytest.fixture(scope="module")
-def mini_model():
-    return need(SHARED / "cases/bad/gguf/control_mini.gguf")
 
 
 def test_ready_line_and_curl(mini_model):
