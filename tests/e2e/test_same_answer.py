@@ -11,10 +11,11 @@ STORY = "The old mill by the river had not turned for forty years, and nobody in
 
 
 def requests_of(count):
-    """Prompts of many lengths, greedy and seeded."""
+    """Greedy and seeded; first short prompts with long answers, then prompts of many lengths."""
     for i in range(count):
-        prompt = f"Chapter {i}. " + STORY * (1 + i % 5) + "Then" * (i % 3)
-        yield {"prompt": prompt, "max_tokens": 24, "ignore_eos": True, "return_token_ids": True,
+        grows = 2 * i < count
+        prompt = f"Chapter {i}. " + ("" if grows else STORY * (1 + i % 5) + "Then" * (i % 3))
+        yield {"prompt": prompt, "max_tokens": 64 if grows else 16, "ignore_eos": True, "return_token_ids": True,
                "temperature": 0 if i % 2 else 0.9, "seed": 100 + i}
 
 
@@ -41,7 +42,7 @@ def test_batch_chunk_preemption_and_prefix_hit(make_server, isa):
     assert chunked.metrics()["vllm:prefix_cache_hits_total"] > 0
     chunked.stop()
 
-    # Room for two or three of the sequences: the rest wait or are preempted and recomputed.
+    # Room for some to start and for few to grow: others are preempted and recomputed.
     tiny = make_server(need(MODEL), *base, "--num-kv-blocks", 26 if count > 8 else 12, "--max-model-len", 190)
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         assert list(pool.map(lambda r: ids(tiny, r), wanted)) == alone, "in a tiny cache"
