@@ -106,10 +106,7 @@ def stream_times(session, base, prompt, max_tokens):
 
 class LlamaCpp:
     def __init__(self, threads):
-        try:
-            import llama_cpp
-        except ImportError:
-            raise SystemExit("llama.cpp is not here: .venv/bin/pip install llama-cpp-python==0.3.36") from None
+        import llama_cpp
         self.contexts = {}
         for flash in (False, True):
             self.contexts[flash] = llama_cpp.Llama(str(MODEL), n_ctx=2048, n_batch=512, n_ubatch=512, n_threads=threads,
