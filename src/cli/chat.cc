@@ -43,11 +43,8 @@ Command ChatCommand(ChatOptions* options) {
                                 "  vivace chat model.gguf\n"
                                 "  vivace chat http://127.0.0.1:8000",
                      .flags = EngineFlags(&options->engine)};
-  command.flags.push_back({"system", "TEXT", "the template's own", "system prompt",
-                           [options](const std::string& text) -> Status {
-                             options->system = text;
-                             return {};
-                           }});
+  command.flags.push_back(
+      {"system", "TEXT", "the template's own", "system prompt", StoreText(&options->system)});
   command.flags.push_back({"temperature", "T", "0.7", "0 takes the most likely token each time",
                            [options](const std::string& text) {
                              return StoreTemperature(text, &options->temperature);

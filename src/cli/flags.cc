@@ -75,6 +75,20 @@ Status Store(const Command& command, const Flag& flag, const Slot& slot) {
 
 }  // namespace
 
+std::function<Status(const std::string&)> StoreText(std::string* to) {
+  return [to](const std::string& text) -> Status {
+    *to = text;
+    return {};
+  };
+}
+
+std::function<Status(const std::string&)> StoreSwitch(bool* to) {
+  return [to](const std::string& on) -> Status {
+    *to = on == "true";
+    return {};
+  };
+}
+
 std::string Nearest(std::string_view word, std::span<const std::string> names) {
   std::string best;
   size_t best_distance = word.size() / 3 + 2;

@@ -22,6 +22,10 @@ struct Flag {
   std::vector<std::string> aliases = {};
 };
 
+// The usual `store`s: the text as it is; whether a switch is on. `to` outlives the flag.
+std::function<Status(const std::string&)> StoreText(std::string* to);
+std::function<Status(const std::string&)> StoreSwitch(bool* to);
+
 struct Command {
   std::string name;        // "serve"
   std::string positional;  // "MODEL.gguf"; empty: none

@@ -16,12 +16,6 @@ struct Options {
 };
 
 Command MakeCommand(Options* options) {
-  const auto switch_to = [](bool* to) {
-    return [to](const std::string& value) -> Status {
-      *to = value == "true";
-      return {};
-    };
-  };
   return {.name = "inspect",
           .positional = "FILE",
           .summary = "Shows what a model file holds and whether Vivace can serve it.",
@@ -30,9 +24,9 @@ Command MakeCommand(Options* options) {
               "template, does all the checks\nthat loading it would, and exits 0, or 1 with "
               "one line on stderr.",
           .flags = {{"check", "", "off", "only check, print nothing but the fault",
-                     switch_to(&options->check)},
-                    {"tensors", "", "on", "list every tensor", switch_to(&options->tensors)},
-                    {"metadata", "", "on", "list the metadata", switch_to(&options->metadata)}}};
+                     StoreSwitch(&options->check)},
+                    {"tensors", "", "on", "list every tensor", StoreSwitch(&options->tensors)},
+                    {"metadata", "", "on", "list the metadata", StoreSwitch(&options->metadata)}}};
 }
 
 std::string Shape(const std::vector<uint64_t>& shape) {

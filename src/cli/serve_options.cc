@@ -33,10 +33,7 @@ Flag Count(std::string name, std::string default_text, std::string help, T* to) 
 Flag Text(std::string name, std::string value, std::string default_text, std::string help,
           std::string* to) {
   return {std::move(name), std::move(value), std::move(default_text), std::move(help),
-          [to](const std::string& text) -> Status {
-            *to = text;
-            return {};
-          }};
+          StoreText(to)};
 }
 
 Status StoreIsa(const std::string& text, EngineConfig* config) {
@@ -90,10 +87,7 @@ std::vector<Flag> EngineFlags(EngineConfig* config) {
       Count("block-size", fmt::to_string(config->block_size), "tokens of a KV block",
             &config->block_size),
       {"enable-prefix-caching", "", "on", "share the KV cache of equal prompt beginnings",
-       [config](const std::string& on) -> Status {
-         config->enable_prefix_caching = on == "true";
-         return {};
-       }},
+       StoreSwitch(&config->enable_prefix_caching)},
       Count("threads", "usable CPUs", "compute threads", &config->threads),
       {"isa", "TIER", "auto", "auto, avx512, avx2, or reference (fp32 throughout, slow)",
        [config](const std::string& text) { return StoreIsa(text, config); }},

@@ -18,12 +18,6 @@ struct Options {
 };
 
 Command MakeCommand(Options* options) {
-  const auto switch_to = [](bool* to) {
-    return [to](const std::string& value) -> Status {
-      *to = value == "true";
-      return {};
-    };
-  };
   return {
       .name = "tokenize",
       .positional = "",
@@ -37,13 +31,10 @@ Command MakeCommand(Options* options) {
           "Control tokens such as <|im_start|> are read as such in the text.",
       .flags = {
           {"tokenizer", "PATH", "", "a GGUF file, a tokenizer.json, or a folder with one",
-           [options](const std::string& value) -> Status {
-             options->tokenizer = value;
-             return {};
-           }},
+           StoreText(&options->tokenizer)},
           {"add-special-tokens", "", "on", "add BOS and EOS if the tokenizer asks for them",
-           switch_to(&options->add_special_tokens)},
-          {"decode", "", "off", "ids on stdin to text on stdout", switch_to(&options->decode)}}};
+           StoreSwitch(&options->add_special_tokens)},
+          {"decode", "", "off", "ids on stdin to text on stdout", StoreSwitch(&options->decode)}}};
 }
 
 std::string ReadStdin() {
