@@ -10,6 +10,7 @@
 
 #include "sched/scheduler.h"
 #include "sim/fake_model.h"
+#include "sim/step_timer.h"
 #include "sim/workload.h"
 
 namespace vivace::sim {
@@ -42,6 +43,7 @@ class Simulation {
         scheduler_(config_, RandomHasher(&random_)),
         model_(config_.kv.num_blocks, config_.kv.block_size,
                std::min(config_.max_num_seqs, config_.max_num_batched_tokens)),
+        timer_(RandomSpeed(&random_), seed),
         requests_left_(random_.Between(1, 25)),
         arrival_percent_(random_.Of<int32_t>({5, 20, 60, 100})),
         abort_percent_(random_.Of<int32_t>({0, 2, 10})) {
@@ -83,6 +85,7 @@ class Simulation {
   SchedulerConfig config_;
   Scheduler scheduler_;
   FakeModel model_;
+  StepTimer timer_;
   StepPlan plan_;
   PlanChanges changes_;
   StepResult result_;
@@ -189,6 +192,7 @@ void Simulation::Step() {
   model_.Run(plan_, &result_);
   if (!model_.error().empty()) Fail("{}", model_.error());
   if (failed()) return;
+  result_.elapsed_ns = timer_.Measure(plan_);
   scheduler_.Commit(plan_, result_, &effects_);
   CheckEffects();
   CheckGauges();

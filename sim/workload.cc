@@ -39,6 +39,7 @@ SchedulerConfig RandomConfig(Random* random) {
   config.max_num_seqs = random->Between(1, 8);
   config.max_num_batched_tokens = random->Of<int32_t>({1, 2, 3, 5, 17, 64});
   config.max_model_len = random->Between(2, 96);
+  if (random->Percent(50)) config.max_itl_ns = int64_t{random->Between(1, 60)} * 1'000'000;
   if (random->Percent(5)) {  // so many blocks that 1 % of them is some
     config.kv.block_size = 1;
     config.kv.num_blocks = random->Between(100, 220);

@@ -20,7 +20,9 @@ namespace {
 
 struct Features {
   bool avx2 = false;
+  bool avx_vnni = false;
   bool avx512 = false;
+  bool avx512_bf16 = false;
 };
 
 #if defined(__x86_64__)
@@ -45,7 +47,12 @@ Features Detect() {
   if ((xcr0 & kYmm) != kYmm || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return features;
   features.avx2 = Bit(b, 5);
   const bool f = Bit(b, 16), dq = Bit(b, 17), bw = Bit(b, 30), vl = Bit(b, 31), vnni = Bit(c, 11);
+  const uint32_t last_subleaf = a;
   features.avx512 = features.avx2 && f && dq && bw && vl && vnni && (xcr0 & kZmm) == kZmm;
+  if (last_subleaf >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) {
+    features.avx_vnni = features.avx2 && Bit(a, 4);
+    features.avx512_bf16 = features.avx512 && Bit(a, 5);
+  }
   return features;
 }
 
@@ -75,14 +82,18 @@ std::string_view Name(Isa isa) {
       return "reference";
     case Isa::kAvx2:
       return "avx2";
+    case Isa::kAvxVnni:
+      return "avxvnni";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAvx512Bf16:
+      return "avx512bf16";
   }
   return "unknown";
 }
 
 std::optional<Isa> ParseIsa(std::string_view name) {
-  for (Isa isa : {Isa::kReference, Isa::kAvx2, Isa::kAvx512}) {
+  for (Isa isa : kIsas) {
     if (name == Name(isa)) return isa;
   }
   return std::nullopt;
@@ -94,15 +105,22 @@ bool Supported(Isa isa) {
       return true;
     case Isa::kAvx2:
       return Machine().avx2;
+    case Isa::kAvxVnni:
+      return Machine().avx_vnni;
     case Isa::kAvx512:
       return Machine().avx512;
+    case Isa::kAvx512Bf16:
+      return Machine().avx512_bf16;
   }
   return false;
 }
 
 Isa BestIsa() {
-  if (Supported(Isa::kAvx512)) return Isa::kAvx512;
-  return Supported(Isa::kAvx2) ? Isa::kAvx2 : Isa::kReference;
+  Isa best = Isa::kReference;
+  for (Isa isa : kIsas) {
+    if (isa <= Isa::kAvx512 && Supported(isa)) best = isa;
+  }
+  return best;
 }
 
 int UsableCpus() {

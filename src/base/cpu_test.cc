@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <thread>
 
 #include "base/cgroup.h"
@@ -92,7 +94,7 @@ TEST_F(Cgroup, BrokenFilesAreNoLimit) {
 }
 
 TEST(Isa, NamesRoundTrip) {
-  for (Isa isa : {Isa::kReference, Isa::kAvx2, Isa::kAvx512}) EXPECT_EQ(ParseIsa(Name(isa)), isa);
+  for (Isa isa : kIsas) EXPECT_EQ(ParseIsa(Name(isa)), isa);
   EXPECT_EQ(ParseIsa("auto"), std::nullopt);
   EXPECT_EQ(ParseIsa("AVX2"), std::nullopt);
 }
@@ -100,7 +102,32 @@ TEST(Isa, NamesRoundTrip) {
 TEST(Isa, TiersNest) {
   EXPECT_TRUE(Supported(Isa::kReference));
   EXPECT_TRUE(Supported(BestIsa()));
+  EXPECT_TRUE(!Supported(Isa::kAvxVnni) || Supported(Isa::kAvx2));
   EXPECT_TRUE(!Supported(Isa::kAvx512) || Supported(Isa::kAvx2));
+  EXPECT_TRUE(!Supported(Isa::kAvx512Bf16) || Supported(Isa::kAvx512));
+  for (Isa isa : kIsas) {
+    EXPECT_TRUE(isa <= BestIsa() || !Supported(isa) || isa == Isa::kAvx512Bf16) << Name(isa);
+  }
+}
+
+// What the kernel read from the same registers, written down by other people.
+TEST(Isa, AgreesWithTheKernel) {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line) && !line.starts_with("flags")) {
+  }
+  if (line.empty()) GTEST_SKIP() << "no flags in /proc/cpuinfo";
+  const auto all = [&](std::initializer_list<const char*> flags) {
+    return std::all_of(flags.begin(), flags.end(), [&](const char* flag) {
+      return (line + " ").find(" " + std::string(flag) + " ") != std::string::npos;
+    });
+  };
+  const bool avx2 = all({"avx2", "fma", "f16c"});
+  EXPECT_EQ(Supported(Isa::kAvx2), avx2);
+  EXPECT_TRUE(Supported(Isa::kAvxVnni) || !all({"avx_vnni"})) << "older kernels have no such flag";
+  EXPECT_EQ(Supported(Isa::kAvx512),
+            avx2 && all({"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"}));
+  EXPECT_EQ(Supported(Isa::kAvx512Bf16), Supported(Isa::kAvx512) && all({"avx512_bf16"}));
 }
 
 TEST(UsableCpus, FollowsTheAffinityOfTheThread) {

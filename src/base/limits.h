@@ -72,6 +72,12 @@ inline constexpr size_t kMaxDetokenizeTokens = 1u << 19;
 inline constexpr size_t kMaxCacheSaltBytes = 128;
 inline constexpr size_t kMaxUnknownParams = 64;
 
+// Benchmarks.
+inline constexpr int32_t kMaxBenchTokens = 1 << 20;
+inline constexpr int32_t kMaxBenchSequences = 4'096;
+inline constexpr int32_t kMaxBenchRounds = 1'000;
+inline constexpr size_t kMaxBenchCases = 64;  // numbers in one list
+
 // Logging.
 inline constexpr size_t kMaxLogFieldBytes = 2'048;
 

@@ -27,8 +27,8 @@ tl::unexpected<Error> SystemFault(const std::string& path, int error) {
   }
 }
 
-int64_t ModifiedNs(const struct stat& info) {
-  return int64_t{info.st_mtim.tv_sec} * kNanosPerSecond + info.st_mtim.tv_nsec;
+int64_t Nanos(const timespec& time) {
+  return int64_t{time.tv_sec} * kNanosPerSecond + time.tv_nsec;
 }
 
 }  // namespace
@@ -49,7 +49,10 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   if (!S_ISREG(info.st_mode)) {
     return Fail(ErrorCode::kInvalidArgument, "not_a_file", "", "{}: is not a regular file", path);
   }
-  file.modified_ns_ = ModifiedNs(info);
+  file.stamp_ = {.size = static_cast<uint64_t>(info.st_size),
+                 .modified_ns = Nanos(info.st_mtim),
+                 .changed_ns = Nanos(info.st_ctim),
+                 .inode = info.st_ino};
   const auto size = static_cast<size_t>(info.st_size);
   if (size == 0) return file;
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd_, 0);
@@ -66,7 +69,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(fd_, other.fd_);
-  std::swap(modified_ns_, other.modified_ns_);
+  std::swap(stamp_, other.stamp_);
   return *this;
 }
 
@@ -109,7 +112,7 @@ Status MappedFile::CheckUnchanged() const {
   if (fd_ < 0) return {};
   struct stat info;
   if (::fstat(fd_, &info) != 0) return SystemFault(path_, errno);
-  if (static_cast<size_t>(info.st_size) != size_ || ModifiedNs(info) != modified_ns_) {
+  if (static_cast<size_t>(info.st_size) != size_ || Nanos(info.st_mtim) != stamp_.modified_ns) {
     return Fail(ErrorCode::kIo, "file_changed", "", "{}: was changed while it was being read",
                 path_);
   }

@@ -16,6 +16,15 @@
 
 namespace vivace {
 
+// What the file system says of a file's state. Whoever changes its bytes changes the second time,
+// which no program can set: it moves on with the clock's ticks (up to 2 s on old file systems).
+struct FileStamp {
+  uint64_t size = 0;
+  int64_t modified_ns = 0;
+  int64_t changed_ns = 0;
+  uint64_t inode = 0;
+};
+
 class MappedFile {
  public:
   // Reasons: not_found, is_directory, not_a_file, permission_denied, io_error. An empty file opens
@@ -31,6 +40,7 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
+  const FileStamp& stamp() const { return stamp_; }  // at Open
 
   // Hints; both ignore what lies outside the file. WillNeed starts reading the range ahead.
   // DontNeed gives back the pages that lie wholly inside the range; touching them reads them again.
@@ -47,7 +57,7 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
   int fd_ = -1;
-  int64_t modified_ns_ = 0;
+  FileStamp stamp_;
 };
 
 }  // namespace vivace

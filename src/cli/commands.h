@@ -16,6 +16,7 @@ int Serve(std::span<const std::string> args);
 int Chat(std::span<const std::string> args);
 int Tokenize(std::span<const std::string> args);
 int Inspect(std::span<const std::string> args);
+int Bench(std::span<const std::string> args);
 
 // Prints "vivace: <message>" on stderr, once.
 int Refuse(const Error& error);

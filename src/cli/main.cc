@@ -9,44 +9,30 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/flags.h"
+#include "cli/verbs.h"
 
 namespace {
 
 using namespace vivace::cli;
-
-struct Verb {
-  const char* name;
-  int (*run)(std::span<const std::string>);
-  const char* summary;
-};
 
 constexpr Verb kVerbs[] = {
     {"serve", Serve, "serve a model over the OpenAI API"},
     {"chat", Chat, "talk to a model file or a server in the terminal"},
     {"tokenize", Tokenize, "text on stdin to token ids on stdout, or back"},
     {"inspect", Inspect, "what a model file holds; --check: would it load"},
+    {"bench", Bench, "how fast this machine and a model on it are"},
 };
 
 void PrintHelp(FILE* out) {
   fmt::print(out, "Vivace {}: a fast, exact LLM server.\n\nusage: vivace COMMAND [ARGUMENTS]\n\n",
              VIVACE_VERSION);
-  for (const Verb& verb : kVerbs) fmt::print(out, "  {:<10} {}\n", verb.name, verb.summary);
+  PrintVerbs(kVerbs, out);
   fmt::print(out,
              "\nTry:\n"
              "  vivace serve model.gguf              then open any OpenAI client on "
              "http://127.0.0.1:8000/v1\n"
              "  vivace chat model.gguf               without a server\n"
              "  vivace COMMAND --help                every flag of a command\n");
-}
-
-int Unknown(const std::string& word) {
-  std::vector<std::string> names;
-  for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
-  const std::string nearest = Nearest(word, names);
-  fmt::print(stderr, "vivace: unknown command '{}'{} (`vivace --help` lists them)\n", word,
-             nearest.empty() ? "" : "; did you mean '" + nearest + "'?");
-  return kExitUsage;
 }
 
 int Run(const std::vector<std::string>& args) {
@@ -62,10 +48,7 @@ int Run(const std::vector<std::string>& args) {
     fmt::print("vivace {}\n", VIVACE_VERSION);
     return 0;
   }
-  for (const Verb& verb : kVerbs) {
-    if (args[0] == verb.name) return verb.run(std::span(args).subspan(1));
-  }
-  return Unknown(args[0]);
+  return RunVerb("vivace", kVerbs, args);
 }
 
 // Output that nobody takes is an error, but not one to talk about: the reader left.

@@ -1,9 +1,11 @@
 #include "cli/serve_options.h"
 
+#include <charconv>
 #include <limits>
 #include <utility>
 
 #include "base/units.h"
+#include "cli/cache_folder.h"
 
 namespace vivace::cli {
 namespace {
@@ -36,13 +38,36 @@ Flag Text(std::string name, std::string value, std::string default_text, std::st
           StoreText(to)};
 }
 
+// Milliseconds with or without a fraction; their range is Validate's business.
+Status StoreMaxItl(const std::string& text, EngineConfig* config) {
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return BadValue("max-itl", text, "milliseconds, such as 50, or 0 for no limit");
+  }
+  config->max_itl_ms = value;
+  return {};
+}
+
 Status StoreIsa(const std::string& text, EngineConfig* config) {
   if (text == "auto") {
     config->isa.reset();
     return {};
   }
   config->isa = ParseIsa(text);
-  if (!config->isa) return BadValue("isa", text, "auto, avx512, avx2 or reference");
+  if (!config->isa) {
+    return BadValue("isa", text, "auto, avx512bf16, avx512, avxvnni, avx2 or reference");
+  }
+  return {};
+}
+
+Status StoreKvDType(const std::string& text, EngineConfig* config) {
+  if (text == "auto") {
+    config->kv_cache_dtype.reset();
+    return {};
+  }
+  config->kv_cache_dtype = kernels::ParseKvDType(text);
+  if (!config->kv_cache_dtype) return BadValue("kv-cache-dtype", text, "auto, bf16, int8 or f32");
   return {};
 }
 
@@ -77,6 +102,9 @@ std::vector<Flag> EngineFlags(EngineConfig* config) {
       Count("max-num-batched-tokens", fmt::to_string(config->max_num_batched_tokens),
             "tokens computed in one step; long prompts are cut into chunks",
             &config->max_num_batched_tokens),
+      {"max-itl", "MS", fmt::to_string(config->max_itl_ms),
+       "most milliseconds between a stream's tokens while prompts arrive; 0: any",
+       [config](const std::string& text) { return StoreMaxItl(text, config); }},
       {"kv-cache-memory-bytes", "BYTES", "from free memory", "memory of the KV cache",
        [config](const std::string& text) -> Status {
          VIVACE_ASSIGN(config->kv_cache_memory_bytes, ParseBytes(text, "kv-cache-memory-bytes"));
@@ -86,10 +114,14 @@ std::vector<Flag> EngineFlags(EngineConfig* config) {
             &config->num_kv_blocks),
       Count("block-size", fmt::to_string(config->block_size), "tokens of a KV block",
             &config->block_size),
+      {"kv-cache-dtype", "TYPE", "auto",
+       "auto, bf16 or int8 (half the memory, and faster at long contexts)",
+       [config](const std::string& text) { return StoreKvDType(text, config); }},
       {"enable-prefix-caching", "", "on", "share the KV cache of equal prompt beginnings",
        StoreSwitch(&config->enable_prefix_caching)},
       Count("threads", "usable CPUs", "compute threads", &config->threads),
-      {"isa", "TIER", "auto", "auto, avx512, avx2, or reference (fp32 throughout, slow)",
+      {"isa", "TIER", "auto",
+       "auto, avx512bf16, avx512, avxvnni, avx2, or reference (fp32 throughout, slow)",
        [config](const std::string& text) { return StoreIsa(text, config); }},
       Count("seed", "random", "seed of requests that bring none", &config->seed),
   };
@@ -119,6 +151,23 @@ Command ServeCommand(ServeOptions* options) {
        }},
   };
   for (Flag& flag : EngineFlags(&options->engine)) command.flags.push_back(std::move(flag));
+  options->engine.weight_cache = UserCacheFolder();
+  command.flags.push_back(
+      {"weight-cache", "DIR", "~/.cache/vivace",
+       "folder where packed weights are kept, for a quick start; `off` for none",
+       [options](const std::string& text) -> Status {
+         if (text.empty()) return BadValue("weight-cache", text, "a folder, or off");
+         options->engine.weight_cache = text == "off" ? "" : text;
+         return {};
+       }});
+  command.flags.push_back({"weight-cache-size", "BYTES",
+                           FormatBytes(static_cast<uint64_t>(options->engine.weight_cache_size)),
+                           "most they may take; the least recently used go first",
+                           [options](const std::string& text) -> Status {
+                             VIVACE_ASSIGN(options->engine.weight_cache_size,
+                                           ParseBytes(text, "weight-cache-size"));
+                             return {};
+                           }});
   command.flags.push_back(Text("chat-template", "FILE", "the model's",
                                "a Jinja chat template to use instead", &options->chat_template));
   command.flags.push_back(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "base/result.h"
 
@@ -28,6 +29,7 @@ class Arena {
   // The next `bytes`, aligned to kAlignment; the arena must have room.
   std::byte* Take(size_t bytes);
   size_t size() const { return size_; }
+  std::span<std::byte> bytes() { return {data_, size_}; }  // all of it, taken or not
 
  private:
   std::byte* data_ = nullptr;

@@ -1,7 +1,11 @@
 #include "engine/config.h"
 
+#include "kernels/fastest_isa.h"
+
 namespace vivace {
 namespace {
+
+constexpr double kMaxItlLimitMs = 60'000.0;  // a minute; beyond it, no target is meant
 
 struct Range {
   const char* flag;
@@ -23,6 +27,7 @@ Status Validate(const EngineConfig& config) {
       {"max-queued-requests", config.max_queued_requests, 1, 1 << 20},
       {"max-queued-tokens", config.max_queued_tokens, 1, int64_t{1} << 40},
       {"threads", config.threads, 0, 1024},
+      {"weight-cache-size", config.weight_cache_size, 0, int64_t{1} << 60},
   };
   for (const Range& range : ranges) {
     if (range.value < range.low || range.value > range.high) {
@@ -30,6 +35,12 @@ Status Validate(const EngineConfig& config) {
                   "--{} is {}; give a value from {} to {}", range.flag, range.value, range.low,
                   range.high);
     }
+  }
+  // Written so that NaN is refused too.
+  if (!(config.max_itl_ms >= 0.0 && config.max_itl_ms <= kMaxItlLimitMs)) {
+    return Fail(ErrorCode::kInvalidArgument, "flag_range", "max-itl",
+                "--max-itl is {} ms; give a value from 0 (off) to {}", config.max_itl_ms,
+                kMaxItlLimitMs);
   }
   if (config.block_size % 16 != 0) {
     return Fail(ErrorCode::kInvalidArgument, "flag_range", "block-size",
@@ -42,7 +53,7 @@ Status Validate(const EngineConfig& config) {
   if (config.isa && !Supported(*config.isa)) {
     return Fail(ErrorCode::kUnsupported, "isa_unsupported", "isa",
                 "this machine has no {}; --isa auto takes the best it has ({})", Name(*config.isa),
-                Name(BestIsa()));
+                Name(kernels::FastestIsa()));
   }
   return {};
 }

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/thread_pool.h"
 #include "engine/forward.h"
 #include "engine/memory_plan.h"
 #include "engine/row_sampler.h"
 #include "engine/weights.h"
+#include "kernels/fastest_isa.h"
 
 namespace vivace {
 namespace {
@@ -32,22 +34,41 @@ class CpuExecutor final : public Executor {
   void ReleaseSlot(SeqSlot) override {}
 
   void Launch(const StepPlan& plan) override {
-    forward_.Run(plan);
+    const int64_t start = SteadyNanos();
+    times_ = {};
+    forward_.Prepare(plan);
+    times_.kernel_ns = Timed([&] { forward_.Run(plan); });
     sampler_.Begin(plan);
+    if (const auto rows = sampler_.greedy_rows(); !rows.empty()) {
+      times_.kernel_ns += Timed([&] { forward_.Argmax(rows, sampler_.best()); });
+      times_.sample_ns += Timed([&] { sampler_.TakeBest(); });
+    }
     // Logits in batches of rows, so that their memory does not grow with the step.
     for (std::span<const LogitRow> rows = sampler_.NextRows(); !rows.empty();
          rows = sampler_.NextRows()) {
-      sampler_.Take(forward_.Logits(sampler_.row_indices()), forward_.logits_stride());
+      float* logits = nullptr;
+      times_.kernel_ns += Timed([&] { logits = forward_.Logits(sampler_.row_indices()); });
+      times_.sample_ns += Timed([&] { sampler_.Take(logits, forward_.logits_stride()); });
     }
+    times_.total_ns = SteadyNanos() - start;
   }
 
   void Await(StepResult* result) override { sampler_.Finish(result); }
+  StepTimes last_times() const override { return times_; }
 
  private:
+  template <typename Body>
+  static int64_t Timed(Body&& body) {
+    const int64_t start = SteadyNanos();
+    body();
+    return SteadyNanos() - start;
+  }
+
   const ExecutorLimits limits_;
   const std::unique_ptr<ThreadPool> pool_;
   Forward forward_;
   RowSampler sampler_;
+  StepTimes times_;
 };
 
 }  // namespace
@@ -55,14 +76,14 @@ class CpuExecutor final : public Executor {
 Result<std::unique_ptr<Executor>> CreateCpuExecutor(
     const EngineConfig& config, const model::ModelFile& file, std::vector<TokenId> eos_ids,
     const std::function<void(uint64_t, uint64_t)>& progress) {
-  const kernels::BlockOps& ops = kernels::GetBlockOps(config.isa.value_or(BestIsa()));
+  const kernels::BlockOps& ops = kernels::GetBlockOps(config.isa.value_or(kernels::FastestIsa()));
   const int threads = config.threads > 0 ? config.threads : UsableCpus();
   VIVACE_ASSIGN(const size_t weight_bytes, WeightArenaBytes(file, ops));
   VIVACE_ASSIGN(const MemoryPlan plan,
                 PlanMemory(config, file.spec(), ops, weight_bytes, threads, AvailableMemory()));
   VIVACE_ASSIGN(Arena memory, Arena::Map(Forward::ArenaBytes(plan), "the KV cache and work space"));
   auto pool = std::make_unique<ThreadPool>(threads);
-  VIVACE_ASSIGN(Weights weights, LoadWeights(file, ops, *pool, progress));
+  VIVACE_ASSIGN(Weights weights, LoadWeights(config, file, ops, *pool, progress));
   return std::make_unique<CpuExecutor>(plan, file.spec(), ops, std::move(pool), std::move(weights),
                                        std::move(memory), std::move(eos_ids));
 }

@@ -155,6 +155,47 @@ TEST_P(CpuExecutorTest, EosWaitsForMinTokens) {
   EXPECT_EQ(driver[0].output()[3], kEos);
 }
 
+// Rows whose logits are never stored take the tokens of those whose logits are, in any company.
+TEST_P(CpuExecutorTest, GreedyIsTheSameWithAndWithoutLogits) {
+  const auto executor = MakeExecutor(TestConfig(GetParam()), Model(), {7});
+  constexpr int32_t kOutput = 12;
+  SamplingParams bare, stored, single;
+  bare.temperature = stored.temperature = 0;
+  stored.logprobs = 0;
+  single.temperature = 1.5f;
+  single.top_k = 1;
+  PlanDriver driver(executor.get());
+  for (uint32_t i = 0; i < 10; ++i) {
+    for (const SamplingParams& params : {stored, bare, single}) {
+      driver.Finish(driver.Add(Prompt(40 + i, 3 + i), params), kOutput);
+    }
+  }
+  for (int32_t i = 0; i < 30; i += 3) {
+    EXPECT_EQ(driver[i + 1].output(), driver[i].output());
+    EXPECT_EQ(driver[i + 2].output(), driver[i].output());
+  }
+  // Greedy and drawn rows in one step; min_tokens moves a row from one kind to the other.
+  SamplingParams late = bare;
+  late.min_tokens = 4;
+  PlanDriver mixed(executor.get());
+  std::vector<std::pair<int32_t, int32_t>> parts;
+  for (uint32_t i = 0; i < 10; ++i) {
+    const SamplingParams& params = i % 3 == 0 ? Sampled(i) : i % 3 == 1 ? bare : late;
+    parts.emplace_back(mixed.Add(Prompt(40 + i, 3 + i), params), 3 + static_cast<int32_t>(i));
+  }
+  for (int32_t step = 0; step < kOutput; ++step) {
+    mixed.Step(parts);
+    for (auto& [sequence, count] : parts) count = 1;
+  }
+  for (int32_t i = 1; i < 10; i += 3) EXPECT_EQ(mixed[i].output(), driver[3 * i].output());
+  for (int32_t i = 2; i < 10; i += 3) {
+    PlanDriver alone(executor.get());
+    alone.Finish(alone.Add(Prompt(40 + static_cast<uint32_t>(i), 3 + static_cast<size_t>(i)), late),
+                 kOutput);
+    EXPECT_EQ(mixed[i].output(), alone[0].output());
+  }
+}
+
 TEST_P(CpuExecutorTest, UnseededChoicesDifferAndSeededOnesDoNot) {
   const auto executor = MakeExecutor(TestConfig(GetParam()), Model());
   PlanDriver driver(executor.get());
@@ -179,7 +220,11 @@ TEST_P(CpuExecutorTest, ANanModelGivesErrorsAndLives) {
   SamplingParams params = Sampled(1);
   params.prompt_logprobs = 2;
   for (int i = 0; i < 3; ++i) driver.Add({1, 2, 3, 4}, params);
-  driver.Step({{0, 4}, {1, 4}, {2, 4}});
+  SamplingParams greedy;
+  greedy.temperature = 0;
+  driver.Step({{0, 4}, {1, 4}, {2, 4}, {driver.Add({1, 2, 3, 4}, greedy), 4}});
+  EXPECT_THAT(driver[3].errors, ElementsAre(SampleError::kNonFiniteLogits));
+  EXPECT_EQ(driver[3].tokens.back(), -1);
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(driver[i].errors, ElementsAre(SampleError::kNonFiniteLogits));
     EXPECT_EQ(driver[i].tokens.back(), -1);

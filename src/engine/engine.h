@@ -5,6 +5,7 @@
 // The engine thread never waits for a lock, a parse or a consumer.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +17,10 @@
 #include "engine/request.h"
 
 namespace vivace {
+
+// Upper bounds of the histogram of step times; one more bucket holds the rest.
+inline constexpr std::array<double, 14> kStepBoundsMs = {1,  2,  4,   8,   15,  25,   40,
+                                                         50, 75, 100, 200, 400, 1000, 5000};
 
 // Counters and gauges of a moment; a consistent-enough copy, read without stopping the engine.
 struct EngineStats {
@@ -31,6 +36,19 @@ struct EngineStats {
   int64_t prefix_hits = 0;     // of these, found
   int64_t preemptions = 0;
   int64_t step_started_ns = 0;  // of the step being computed, 0 when idle; steady clock
+
+  // Where the time of all steps went. What is neither kernels nor sampling is planning, laying out
+  // rows, and publishing tokens.
+  int64_t step_ns = 0;  // planning to publishing
+  int64_t kernel_ns = 0;
+  int64_t sample_ns = 0;
+  std::array<int64_t, kStepBoundsMs.size() + 1> step_buckets{};  // steps no longer than the bound
+
+  // Steps in which prompts advanced beside decodes; see --max-itl.
+  int64_t mixed_steps = 0;
+  int64_t mixed_prompt_tokens = 0;
+  int64_t mixed_ns = 0;            // from launch to result
+  int64_t mixed_predicted_ns = 0;  // of the same, as planned
 };
 
 class Engine {

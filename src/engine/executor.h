@@ -22,6 +22,14 @@ struct ExecutorLimits {
   int32_t num_blocks = 0;
 };
 
+// Where a step's time went, by the engine thread's clock. What is in neither of the first two is
+// the step's own overhead: laying out rows, RoPE tables, bookkeeping.
+struct StepTimes {
+  int64_t kernel_ns = 0;  // block ops, logits included
+  int64_t sample_ns = 0;  // from logits to tokens
+  int64_t total_ns = 0;   // all of Launch
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -40,6 +48,9 @@ class Executor {
   virtual void Launch(const StepPlan& plan) = 0;
   // Waits for the oldest launch and fills `result`.
   virtual void Await(StepResult* result) = 0;
+
+  // Of the step Await handed over last; zeros where nobody measures.
+  virtual StepTimes last_times() const { return {}; }
 };
 
 }  // namespace vivace

@@ -25,7 +25,9 @@ Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const ker
       hidden_(spec.hidden),
       norm_eps_(spec.norm_eps),
       embedding_scale_(spec.embedding_scale),
-      logits_stride_(plan.logits_stride) {
+      logits_stride_(plan.logits_stride),
+      block_size_(plan.limits.block_size),
+      prefix_groups_(plan.shape.max_sequences) {
   std::byte* kv = memory_.Take(plan.kv_bytes);
   const kernels::WorkspaceShape& shape = plan.shape;
   const int64_t wide = int64_t{shape.heads} * shape.head_dim;
@@ -40,7 +42,7 @@ Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const ker
     layers_.push_back({.heads = layer.attention.heads,
                        .scale = layer.attention.scale,
                        .window = layer.attention.window,
-                       .rope = RopeOf(layer.attention.rope, shape.max_rows),
+                       .rope = RopeOf(layer.attention.rope, plan),
                        .activation = layer.mlp.activation,
                        .kv = {plan.kv, kv, plan.limits.num_blocks}});
     kv += layer_bytes;
@@ -49,15 +51,15 @@ Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const ker
   positions_.reserve(static_cast<size_t>(shape.max_rows));
 }
 
-size_t Forward::RopeOf(const model::RopeSpec& rope, int32_t max_rows) {
+size_t Forward::RopeOf(const model::RopeSpec& rope, const MemoryPlan& plan) {
   for (size_t i = 0; i < ropes_.size(); ++i) {
     if (ropes_[i].spec() == rope) return i;
   }
-  ropes_.emplace_back(rope, max_rows);
+  ropes_.emplace_back(rope, plan.shape.max_rows, plan.limits.max_model_len);
   return ropes_.size() - 1;
 }
 
-void Forward::PrepareRows(const StepPlan& plan) {
+void Forward::Prepare(const StepPlan& plan) {
   sequences_.clear();
   positions_.clear();
   for (const PlanItem& item : plan.items) {
@@ -68,12 +70,12 @@ void Forward::PrepareRows(const StepPlan& plan) {
     for (int32_t i = 0; i < item.num_tokens; ++i) positions_.push_back(item.first_position + i);
   }
   VIVACE_DCHECK(positions_.size() == plan.tokens.size());
-  rows_ = {static_cast<int32_t>(plan.tokens.size()), sequences_};
+  rows_ = {static_cast<int32_t>(plan.tokens.size()), sequences_,
+           prefix_groups_.Find(sequences_, block_size_)};
   for (RopeTable& rope : ropes_) rope.Fill(positions_);
 }
 
 void Forward::Run(const StepPlan& plan) {
-  PrepareRows(plan);
   ops_.embed(
       {.table = &weights_.embedding, .tokens = plan.tokens, .scale = embedding_scale_, .out = x_},
       *pool_);
@@ -126,6 +128,16 @@ float* Forward::Logits(std::span<const int32_t> rows) {
                 .logits_stride = logits_stride_},
                workspace_, *pool_);
   return logits_;
+}
+
+void Forward::Argmax(std::span<const int32_t> rows, TokenId* best) {
+  ops_.lm_head_argmax({.x = x_,
+                       .rows = rows,
+                       .norm_weight = weights_.final_norm,
+                       .norm_eps = norm_eps_,
+                       .head = &weights_.lm_head,
+                       .best = best},
+                      workspace_, *pool_);
 }
 
 }  // namespace vivace

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "engine/arena.h"
 #include "engine/memory_plan.h"
+#include "engine/prefix_groups.h"
 #include "engine/rope_table.h"
 #include "engine/weights.h"
 #include "sched/step_plan.h"
@@ -24,12 +25,16 @@ class Forward {
   Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const kernels::BlockOps& ops,
           Weights weights, Arena memory, ThreadPool* pool);
 
-  // Computes the step's hidden rows; they stay until the next Run.
+  // Lays out the rows of a step: what Run computes. `plan` stays unchanged until then.
+  void Prepare(const StepPlan& plan);
+  // Computes the hidden rows of the step prepared last; they stay until the next Run.
   void Run(const StepPlan& plan);
 
   // Logits of rows of the last Run, at most plan.logit_rows of them: [rows.size(), logits_stride].
   // Valid until the next call.
   float* Logits(std::span<const int32_t> rows);
+  // The best token of rows of the last Run, any number of them; -1 for a row that is not finite.
+  void Argmax(std::span<const int32_t> rows, TokenId* best);
   int64_t logits_stride() const { return logits_stride_; }
 
  private:
@@ -43,9 +48,8 @@ class Forward {
     kernels::KvCacheView kv;
   };
 
-  void PrepareRows(const StepPlan& plan);
   void RunLayer(const LayerPlan& layer, const LayerWeights& weights);
-  size_t RopeOf(const model::RopeSpec& rope, int32_t max_rows);
+  size_t RopeOf(const model::RopeSpec& rope, const MemoryPlan& plan);
 
   const kernels::BlockOps& ops_;
   const Weights weights_;
@@ -55,6 +59,7 @@ class Forward {
   const float norm_eps_;
   const float embedding_scale_;
   const int64_t logits_stride_;
+  const int32_t block_size_;
   std::vector<LayerPlan> layers_;
   std::vector<RopeTable> ropes_;  // one for each distinct kind
 
@@ -65,6 +70,7 @@ class Forward {
   kernels::StepRows rows_;
   std::vector<kernels::SequenceRows> sequences_;
   std::vector<int32_t> positions_;
+  PrefixGroups prefix_groups_;
 };
 
 }  // namespace vivace

@@ -129,11 +129,17 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
   MemoryPlan plan;
   VIVACE_ASSIGN(int32_t max_model_len, ChooseModelLen(config, spec));
   const model::AttentionSpec& attention = spec.layers.front().attention;
-  plan.kv = {.dtype = ops.default_kv_dtype,
+  plan.kv = {.dtype = config.kv_cache_dtype.value_or(ops.default_kv_dtype),
              .block_size = config.block_size,
              .kv_heads = attention.kv_heads,
              .head_dim = attention.head_dim};
   plan.kv_block_bytes = ops.kv_block_bytes(plan.kv);
+  if (plan.kv_block_bytes == 0 && plan.kv.dtype != ops.default_kv_dtype) {
+    return Fail(ErrorCode::kUnsupported, "unsupported_kv_dtype", "kv-cache-dtype",
+                "the {} kernels have no {} KV cache; leave --kv-cache-dtype at auto ({}) or choose "
+                "another --isa",
+                Name(ops.isa), Name(plan.kv.dtype), Name(ops.default_kv_dtype));
+  }
   if (plan.kv_block_bytes == 0) {
     return Fail(ErrorCode::kUnsupported, "unsupported_head", "",
                 "attention heads of {} dims are not supported by the {} kernels",

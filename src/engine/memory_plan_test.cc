@@ -125,6 +125,26 @@ TEST(MemoryPlanTest, MoreThanTheMachineHasIsRefused) {
   EXPECT_EQ(nothing_left.error().code, ErrorCode::kResourceExhausted);
 }
 
+TEST(MemoryPlanTest, TheKvTypeIsTheTiersOrWhatIsAskedFor) {
+  const auto plan = [](Isa isa, std::optional<kernels::KvDType> dtype) {
+    EngineConfig config;
+    config.kv_cache_dtype = dtype;
+    return PlanMemory(config, Spec(), kernels::GetBlockOps(isa), kWeights, 2, 4 * kGiB);
+  };
+  EXPECT_EQ(plan(Isa::kReference, std::nullopt)->kv.dtype, kernels::KvDType::kF32);
+  EXPECT_TRUE(plan(Isa::kReference, kernels::KvDType::kF32).has_value());
+  const auto refused = plan(Isa::kReference, kernels::KvDType::kI8);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().field, "kv-cache-dtype");
+  EXPECT_THAT(refused.error().message, HasSubstr("reference kernels have no int8"));
+  if (!Supported(Isa::kAvx2)) return;
+  const auto bf16 = plan(Isa::kAvx2, std::nullopt), int8 = plan(Isa::kAvx2, kernels::KvDType::kI8);
+  ASSERT_TRUE(bf16.has_value() && int8.has_value());
+  EXPECT_EQ(bf16->kv.dtype, kernels::KvDType::kBF16);
+  EXPECT_EQ(int8->kv.dtype, kernels::KvDType::kI8);
+  EXPECT_LT(int8->kv_block_bytes, bf16->kv_block_bytes * 6 / 10);
+}
+
 TEST(MemoryPlanTest, HugeContextsCostNothingByThemselves) {
   EngineConfig config;
   const auto plan = Plan(config, 4 * kGiB, INT32_MAX);

@@ -1,6 +1,7 @@
 #include "engine/row_sampler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
 #include "base/limits.h"
@@ -20,6 +21,9 @@ RowSampler::RowSampler(const ExecutorLimits& limits, int32_t rows_at_once,
   rows_.reserve(static_cast<size_t>(
       limits.max_batched_tokens));  // a step has at most one logit row per token
   indices_.reserve(static_cast<size_t>(rows_at_once));
+  greedy_rows_.reserve(slots_.size());
+  greedy_sampled_.reserve(slots_.size());
+  best_.resize(slots_.size());
   Reserve(&result_);
 }
 
@@ -39,6 +43,8 @@ void RowSampler::Bind(SeqSlot slot, const SamplingParams& params, int32_t choice
 
 void RowSampler::Begin(const StepPlan& plan) {
   plan_ = &plan;
+  greedy_rows_.clear();
+  greedy_sampled_.clear();
   rows_.clear();
   taken_ = 0;
   batch_ = {};
@@ -48,7 +54,8 @@ void RowSampler::Begin(const StepPlan& plan) {
 }
 
 void RowSampler::ListItem(int32_t index, const PlanItem& item) {
-  const SamplingParams& params = slots_[static_cast<size_t>(item.slot.value)].params();
+  const SamplerState& state = slots_[static_cast<size_t>(item.slot.value)];
+  const SamplingParams& params = state.params();
   const int32_t last = item.first_token + item.num_tokens - 1;
   if (item.logit_rows == LogitRows::kAll) {
     const auto first = static_cast<int32_t>(result_.logprob_rows.size());
@@ -66,6 +73,12 @@ void RowSampler::ListItem(int32_t index, const PlanItem& item) {
   if (!item.sample) return;
   LogitRow wanted{
       .row = last, .item = index, .sampled = static_cast<int32_t>(result_.sampled.size())};
+  if (params.logprobs < 0 && state.TakesArgmax()) {
+    greedy_rows_.push_back(wanted.row);
+    greedy_sampled_.push_back(wanted.sampled);
+    result_.sampled.push_back({.item = index});
+    return;
+  }
   if (params.logprobs >= 0) AddLogprobRow(&wanted, params.logprobs);
   result_.sampled.push_back({.item = index, .logprob_row = wanted.logprob_row});
   rows_.push_back(wanted);
@@ -89,13 +102,32 @@ std::span<const LogitRow> RowSampler::NextRows() {
 
 void RowSampler::Take(float* logits, int64_t stride) {
   const auto vocab = static_cast<size_t>(limits_.vocab);
-  pool_->Run([&](int worker) {
-    for (size_t i = static_cast<size_t>(worker); i < batch_.size();
-         i += static_cast<size_t>(pool_->size())) {
+  // Rows differ in cost, so they are handed out one by one.
+  std::atomic<size_t> next{0};
+  const auto work = [&](int worker) {
+    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < batch_.size();) {
       TakeRow(batch_[i], {logits + static_cast<int64_t>(i) * stride, vocab},
               &scratch_[static_cast<size_t>(worker)]);
     }
-  });
+  };
+  if (batch_.size() == 1) {
+    work(0);
+  } else {
+    pool_->Run(work);
+  }
+}
+
+void RowSampler::TakeBest() {
+  for (size_t i = 0; i < greedy_rows_.size(); ++i) {
+    SampledToken& sampled = result_.sampled[static_cast<size_t>(greedy_sampled_[i])];
+    if (best_[i] < 0) {
+      sampled.error = SampleError::kNonFiniteLogits;
+      continue;
+    }
+    sampled.token = best_[i];
+    const PlanItem& item = plan_->items[static_cast<size_t>(sampled.item)];
+    slots_[static_cast<size_t>(item.slot.value)].Accept(best_[i]);
+  }
 }
 
 void RowSampler::TakeRow(const LogitRow& row, std::span<float> logits, SampleScratch* scratch) {

@@ -1,8 +1,9 @@
-// From a step's logits to its result: which rows need logits, what is drawn from them, and the
-// log-probabilities that were asked for. Owns the sampling state of every slot.
+// From a step's hidden rows to its result: which rows need logits and which only the best token,
+// what is drawn from them, and the log-probabilities that were asked for. Owns the sampling state
+// of every slot.
 //
-// Per step: Begin, then NextRows / Take until NextRows is empty, then Finish. Bind allocates; the
-// rest does not. Rows are sampled in parallel on the pool.
+// Per step: Begin; TakeBest, if there are greedy_rows; NextRows / Take until NextRows is empty;
+// Finish. Bind allocates; the rest does not. Rows are sampled in parallel on the pool.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,12 @@ class RowSampler {
 
   // Lists the plan's rows and lays out the result. `plan` must live until Finish.
   void Begin(const StepPlan& plan);
+  // Rows (of the step) of which only the best token is wanted, and where it goes, -1 for a row that
+  // is not finite. All at once: no logits are stored.
+  std::span<const int32_t> greedy_rows() const { return greedy_rows_; }
+  TokenId* best() { return best_.data(); }
+  void TakeBest();
+
   // The next rows to compute logits for, at most rows_at_once; empty when all were taken.
   std::span<const LogitRow> NextRows();
   // Their indices in the step, as the lm_head op wants them.
@@ -60,6 +67,9 @@ class RowSampler {
   std::vector<SamplerState> slots_;
   std::vector<SampleScratch> scratch_;  // per worker
   const StepPlan* plan_ = nullptr;
+  std::vector<int32_t> greedy_rows_;
+  std::vector<int32_t> greedy_sampled_;  // index into StepResult::sampled of each
+  std::vector<TokenId> best_;
   std::vector<LogitRow> rows_;  // of the step
   size_t taken_ = 0;            // rows of earlier batches
   std::span<const LogitRow> batch_;

@@ -12,6 +12,7 @@ SchedulerConfig MakeSchedulerConfig(const EngineConfig& config, const ExecutorLi
   return {.max_num_seqs = limits.max_sequences,
           .max_num_batched_tokens = limits.max_batched_tokens,
           .max_model_len = limits.max_model_len,
+          .max_itl_ns = static_cast<int64_t>(config.max_itl_ms * 1e6),
           .kv = {.num_blocks = limits.num_blocks,
                  .block_size = limits.block_size,
                  .enable_prefix_caching = config.enable_prefix_caching}};
@@ -234,19 +235,33 @@ void StepLoop::TakeAborts(ActiveRequest* request) {
 
 // One step; false if there was nothing to do.
 bool StepLoop::Step() {
+  const int64_t began_ns = SteadyNanos();
   scheduler_.Plan(&plan_, &changes_);
   ApplyChanges();
   if (plan_.empty()) return false;
   // The consumer makes the last step's text while this one computes.
   NotifyConsumer();
-  PublishStats(SteadyNanos());
+  const int64_t launched_ns = SteadyNanos();
+  PublishStats(launched_ns);
   executor_->Launch(plan_);
   executor_->Await(&result_);
+  result_.elapsed_ns = SteadyNanos() - launched_ns;
   scheduler_.Commit(plan_, result_, &effects_);
   totals_.step += 1;
   totals_.prompt_tokens += plan_.prefill_tokens;
   Deliver(effects_, result_);
+  CountTime(SteadyNanos() - began_ns);
   return true;
+}
+
+void StepLoop::CountTime(int64_t step_ns) {
+  const StepTimes times = executor_->last_times();
+  totals_.step_ns += step_ns;
+  totals_.kernel_ns += times.kernel_ns;
+  totals_.sample_ns += times.sample_ns;
+  const auto bound = std::lower_bound(kStepBoundsMs.begin(), kStepBoundsMs.end(),
+                                      static_cast<double>(step_ns) * 1e-6);
+  totals_.step_buckets[static_cast<size_t>(bound - kStepBoundsMs.begin())] += 1;
 }
 
 void StepLoop::ApplyChanges() {
@@ -391,6 +406,10 @@ void StepLoop::PublishStats(int64_t step_started_ns) {
   totals_.prefix_queries = now.prefix_queries;
   totals_.prefix_hits = now.prefix_hits;
   totals_.preemptions = now.preemptions;
+  totals_.mixed_steps = now.mixed_steps;
+  totals_.mixed_prompt_tokens = now.mixed_prompt_tokens;
+  totals_.mixed_ns = now.mixed_ns;
+  totals_.mixed_predicted_ns = now.mixed_predicted_ns;
   totals_.step_started_ns = step_started_ns;
   board_.Write(totals_);
 }

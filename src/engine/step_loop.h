@@ -50,6 +50,7 @@ class StepLoop final : public Engine {
   void AddSequences(const RequestPtr& request);
   void TakeAborts(ActiveRequest* request);
   bool Step();
+  void CountTime(int64_t step_ns);
   void ApplyChanges();
   void Deliver(const Effects& effects, const StepResult& result);
   void DeliverPromptRows(const Effects::PromptRows& rows, const StepResult& result);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <semaphore>
 #include <thread>
@@ -332,6 +333,43 @@ TEST_F(EngineTest, ConcurrentSubmitAndAbort) {
   EXPECT_EQ(ended, kThreads * kEach);
 }
 
+TEST_F(EngineTest, CountsWhereTheTimeOfStepsGoes) {
+  StartEngine();
+  Collect(*engine_->Submit(Make({1, 2, 3}, 20), nullptr));
+  WaitIdle();
+  const EngineStats stats = engine_->stats();
+  int64_t steps = 0;
+  for (const int64_t count : stats.step_buckets) steps += count;
+  EXPECT_EQ(stats.step, 20);
+  EXPECT_EQ(steps, 20);
+  EXPECT_GT(stats.step_ns, 0);
+  EXPECT_EQ(stats.kernel_ns, 0) << "the fake executor measures nothing";
+}
+
+// Chunks of a prompt that arrives beside a stream, on average; each token takes a millisecond.
+class MaxItlTest : public EngineTest {
+ protected:
+  double ChunkBesideAStream(double max_itl_ms) {
+    EngineConfig config;
+    config.max_itl_ms = max_itl_ms;
+    StartEngine(kLimits, config);
+    executor_->per_token = std::chrono::milliseconds(1);
+    const auto stream = *engine_->Submit(Make({1}, 150), nullptr);
+    while (stream->choices[0]->Read().empty()) std::this_thread::yield();
+    Collect(*engine_->Submit(Make(std::vector<TokenId>(150, 5), 1), nullptr));
+    engine_->Abort(stream);
+    WaitIdle();
+    const EngineStats stats = engine_->stats();
+    EXPECT_GE(stats.mixed_ns, stats.mixed_prompt_tokens * 1'000'000);
+    EXPECT_EQ(stats.mixed_predicted_ns > 0, max_itl_ms > 0);
+    return static_cast<double>(stats.mixed_prompt_tokens) / static_cast<double>(stats.mixed_steps);
+  }
+};
+
+TEST_F(MaxItlTest, OffTakesWholeSteps) { EXPECT_GT(ChunkBesideAStream(0), 24); }
+TEST_F(MaxItlTest, AShortOneTakesTheLeastChunk) { EXPECT_LT(ChunkBesideAStream(10), 20); }
+TEST_F(MaxItlTest, ALongOneLeavesRoom) { EXPECT_GT(ChunkBesideAStream(10'000), 24); }
+
 TEST(EngineConfigTest, RefusesWithTheFlagsName) {
   EngineConfig config;
   config.block_size = 17;
@@ -339,6 +377,11 @@ TEST(EngineConfigTest, RefusesWithTheFlagsName) {
   config = {};
   config.max_num_seqs = 0;
   EXPECT_EQ(Validate(config).error().field, "max-num-seqs");
+  for (const double bad : {-1.0, 60'000.5, std::numeric_limits<double>::quiet_NaN()}) {
+    config = {};
+    config.max_itl_ms = bad;
+    EXPECT_EQ(Validate(config).error().field, "max-itl");
+  }
   config = {};
   config.num_kv_blocks = 1;
   config.kv_cache_memory_bytes = 1;

@@ -2,7 +2,13 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
 
+#include "engine/weight_cache/digest.h"
 #include "quant/dequantize.h"
 
 namespace vivace {
@@ -16,8 +22,8 @@ using model::WeightSpec;
 
 constexpr int32_t kTilesPerItem = 16;
 
-// Walks a model's weights once to measure the arena and once to fill it, so the two cannot
-// disagree.
+// Walks a model's weights once to measure the arena and once to fill it, or to find what fills it
+// already, so that these cannot disagree.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -27,6 +33,12 @@ class Sink {
   virtual Result<const float*> Vector(std::initializer_list<const WeightSpec*> specs,
                                       std::initializer_list<int32_t> sizes) = 0;
 };
+
+size_t VectorBytes(std::initializer_list<int32_t> sizes) {
+  size_t count = 0;
+  for (const int32_t size : sizes) count += static_cast<size_t>(size);
+  return Arena::Rounded(count * sizeof(float));
+}
 
 class Measure final : public Sink {
  public:
@@ -40,24 +52,54 @@ class Measure final : public Sink {
                   file_.path(), spec.name, Info(view.dtype).name, view.rows, view.cols,
                   Name(ops_.isa));
     }
-    bytes_ += Arena::Rounded(ops_.packed_bytes(view.dtype, view.rows, view.cols));
+    const size_t bytes = ops_.packed_bytes(view.dtype, view.rows, view.cols);
+    bytes_ += Arena::Rounded(bytes);
+    fmt::format_to(std::back_inserter(plan_), "{} {} {}x{} {}\n", spec.name, Info(view.dtype).name,
+                   view.rows, view.cols, bytes);
     return PackedMatrix{view.dtype, view.rows, view.cols, nullptr};
   }
 
-  Result<const float*> Vector(std::initializer_list<const WeightSpec*>,
+  Result<const float*> Vector(std::initializer_list<const WeightSpec*> specs,
                               std::initializer_list<int32_t> sizes) override {
-    size_t count = 0;
-    for (const int32_t size : sizes) count += static_cast<size_t>(size);
-    bytes_ += Arena::Rounded(count * sizeof(float));
+    for (const WeightSpec* spec : specs) plan_ += spec->name + ' ';
+    plan_ += fmt::format("{}\n", fmt::join(sizes, "+"));
+    bytes_ += VectorBytes(sizes);
     return nullptr;
   }
 
   size_t bytes() const { return bytes_; }
+  uint64_t plan_digest() const {
+    return weight_cache::Digest(std::as_bytes(std::span(std::as_const(plan_))));
+  }
 
  private:
   const model::ModelFile& file_;
   const BlockOps& ops_;
   size_t bytes_ = 0;
+  std::string plan_;  // all that a packed arena's meaning depends on beside the packing itself
+};
+
+// Finds the weights in an arena that was filled before.
+class Place final : public Sink {
+ public:
+  Place(const model::ModelFile& file, const BlockOps& ops, Arena* arena)
+      : file_(file), ops_(ops), arena_(arena) {}
+
+  Result<PackedMatrix> Matrix(const WeightSpec& spec) override {
+    VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
+    return PackedMatrix{view.dtype, view.rows, view.cols,
+                        arena_->Take(ops_.packed_bytes(view.dtype, view.rows, view.cols))};
+  }
+
+  Result<const float*> Vector(std::initializer_list<const WeightSpec*>,
+                              std::initializer_list<int32_t> sizes) override {
+    return reinterpret_cast<const float*>(arena_->Take(VectorBytes(sizes)));
+  }
+
+ private:
+  const model::ModelFile& file_;
+  const BlockOps& ops_;
+  Arena* arena_;
 };
 
 class Pack final : public Sink {
@@ -83,9 +125,7 @@ class Pack final : public Sink {
 
   Result<const float*> Vector(std::initializer_list<const WeightSpec*> specs,
                               std::initializer_list<int32_t> sizes) override {
-    size_t count = 0;
-    for (const int32_t size : sizes) count += static_cast<size_t>(size);
-    auto* out = reinterpret_cast<float*>(arena_->Take(count * sizeof(float)));
+    auto* out = reinterpret_cast<float*>(arena_->Take(VectorBytes(sizes)));
     float* at = out;
     for (size_t i = 0; i < specs.size(); ++i) {
       const WeightSpec& spec = **(specs.begin() + i);
@@ -95,7 +135,7 @@ class Pack final : public Sink {
       }
       at += *(sizes.begin() + i);
     }
-    Done(count * sizeof(float));
+    Done(VectorBytes(sizes));
     return out;
   }
 
@@ -164,23 +204,47 @@ Status Walk(Sink* sink, const model::ModelSpec& spec, Weights* weights) {
   return {};
 }
 
-}  // namespace
+struct WeightPlan {
+  size_t bytes;
+  uint64_t digest;
+};
 
-Result<size_t> WeightArenaBytes(const model::ModelFile& file, const BlockOps& ops) {
+Result<WeightPlan> PlanWeights(const model::ModelFile& file, const BlockOps& ops) {
   Measure measure(file, ops);
   Weights unused;
   VIVACE_RETURN_IF_ERROR(Walk(&measure, file.spec(), &unused));
-  return measure.bytes();
+  return WeightPlan{measure.bytes(), measure.plan_digest()};
 }
 
-Result<Weights> LoadWeights(const model::ModelFile& file, const BlockOps& ops, ThreadPool& pool,
+}  // namespace
+
+Result<size_t> WeightArenaBytes(const model::ModelFile& file, const BlockOps& ops) {
+  VIVACE_ASSIGN(const WeightPlan plan, PlanWeights(file, ops));
+  return plan.bytes;
+}
+
+Result<Weights> LoadWeights(const EngineConfig& config, const model::ModelFile& file,
+                            const BlockOps& ops, ThreadPool& pool,
                             const std::function<void(uint64_t, uint64_t)>& progress) {
   Weights weights;
-  VIVACE_ASSIGN(const size_t bytes, WeightArenaBytes(file, ops));
-  VIVACE_ASSIGN(weights.arena, Arena::Map(bytes, "the weights"));
+  VIVACE_ASSIGN(const WeightPlan plan, PlanWeights(file, ops));
+  VIVACE_ASSIGN(weights.arena, Arena::Map(plan.bytes, "the weights"));
+  std::optional<weight_cache::WeightCache> cache;
+  if (!config.weight_cache.empty()) {
+    cache.emplace(config.weight_cache, static_cast<uint64_t>(config.weight_cache_size), file, ops,
+                  plan.digest, weights.arena.size());
+    if (cache->Read(weights.arena.bytes(), pool, progress)) {
+      Place place(file, ops, &weights.arena);
+      VIVACE_RETURN_IF_ERROR(Walk(&place, file.spec(), &weights));
+      return weights;
+    }
+    // Packing counts on zeros, and half an entry may have been read.
+    VIVACE_ASSIGN(weights.arena, Arena::Map(plan.bytes, "the weights"));
+  }
   Pack pack(file, ops, pool, &weights.arena, progress);
   VIVACE_RETURN_IF_ERROR(Walk(&pack, file.spec(), &weights));
   VIVACE_RETURN_IF_ERROR(file.CheckUnchanged());
+  if (cache) weights.writer = cache->Write(weights.arena.bytes());
   return weights;
 }
 

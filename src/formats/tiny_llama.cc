@@ -58,9 +58,21 @@ void FillBlock(DType dtype, std::span<std::byte> block, Random& random) {
     case DType::kQ4_1:                          // q / 64 - 1/8
       PutAt(block, 0, Half(false, -6));
       return PutAt(block, 2, Half(true, -3));
+    case DType::kQ5_0:
+      return PutAt(block, 0, Half(false, -7));  // (q - 16) / 128
+    case DType::kQ5_1:                          // q / 128 - 1/8
+      PutAt(block, 0, Half(false, -7));
+      return PutAt(block, 2, Half(true, -3));
     case DType::kQ8_0:
+    case DType::kIQ4_NL:
       return PutAt(block, 0, Half(false, -10));  // q / 1024
-    case DType::kQ6_K:                           // scale in -8..7, times 2^-11
+    case DType::kQ3_K:                           // scale in -32..31, q in -4..3, times 2^-10
+      return PutAt(block, 108, Half(false, -10));
+    case DType::kQ4_K:  // scale * q / 8192 - min / 1024, scale and min in 0..63
+    case DType::kQ5_K:
+      PutAt(block, 0, Half(false, dtype == DType::kQ4_K ? -13 : -14));
+      return PutAt(block, 2, Half(false, -10));
+    case DType::kQ6_K:  // scale in -8..7, times 2^-11
       for (size_t i = 192; i < 208; ++i) {
         PutAt(block, i, static_cast<int8_t>(static_cast<int>(random.Next() & 15) - 8));
       }

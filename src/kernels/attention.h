@@ -5,8 +5,9 @@
 // are taken in tiles of kPositionTile counted from 0, an online softmax runs over the tiles of one
 // split of kPositionSplit positions, and the splits' partial results (max, sum, output) are merged
 // in order. Which thread computes a split, how many queries share a tile of K and V and where a
-// prompt was cut change nothing; a tile the query may not see is an exact no-op. Cache bytes at
-// positions a sequence has not reached are never used, whatever they hold.
+// prompt was cut change nothing, nor whether sequences that begin with the same blocks read them
+// together (PrefixGroup). Positions a query may not see have no effect, whatever they hold: a NaN
+// row reaches those who see it and nobody else.
 #pragma once
 
 #include <cstddef>
@@ -37,5 +38,17 @@ VIVACE_DECLARE_ATTENTION(avx2)
 VIVACE_DECLARE_ATTENTION(avx512)
 
 #undef VIVACE_DECLARE_ATTENTION
+
+// The AVX-VNNI tier's is AVX2's, but for the products of norm_qkv.
+namespace avxvnni {
+void NormQkv(const NormQkvArgs& args, Workspace, ThreadPool&);
+}
+
+// AVX-512's over the same cache, but that bf16 is multiplied by dot products of pairs.
+namespace avx512bf16 {
+size_t AttentionWorkspaceBytes(const WorkspaceShape& shape);
+void NormQkv(const NormQkvArgs& args, Workspace, ThreadPool&);
+void Attention(const AttentionArgs& args, Workspace, ThreadPool&);
+}  // namespace avx512bf16
 
 }  // namespace vivace::kernels

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -44,6 +45,8 @@ struct Shape {
   int32_t rope_dims = 64;
   bool interleaved = false;
   bool head_norms = false;
+  float value_scale = 1.0f;  // of what becomes V
+  bool bias = true;
   int32_t hidden = 64;
 
   int32_t q_size() const { return heads * head_dim; }
@@ -57,6 +60,15 @@ struct Part {
 };
 using Steps = std::vector<std::vector<Part>>;
 
+// What is special about a run.
+struct Circumstances {
+  uint32_t block_seed = 1;         // decides which blocks the sequences get
+  int32_t shared_positions = 0;    // sequences 1.. begin with this much of sequence 0
+  bool tell_of_sharing = false;    // the ops learn of it
+  int32_t poisoned_position = -1;  // whose input is NaN, in sequence 0
+  float input_scale = 1.0f;
+};
+
 // One attention layer of random weights over sequences of random rows.
 class Layer {
  public:
@@ -67,13 +79,13 @@ class Layer {
     for (int i = 0; i < 3; ++i) {
       const auto values =
           Random(100 + static_cast<uint32_t>(i), static_cast<size_t>(rows[i]) * shape.hidden,
-                 1 / std::sqrt(static_cast<float>(shape.hidden)));
+                 (i == 2 ? shape.value_scale : 1) / std::sqrt(static_cast<float>(shape.hidden)));
       qkv_.parts[i] = Pack(
           {DType::kF32, rows[i], shape.hidden, reinterpret_cast<const std::byte*>(values.data())});
     }
     qkv_.num_parts = 3;
     bias_ = Random(7, static_cast<size_t>(rows[0] + rows[1] + rows[2]), 0.1f);
-    qkv_.bias = bias_.data();
+    qkv_.bias = shape.bias ? bias_.data() : nullptr;
     norm_ = Random(8, shape.hidden, 1);
     q_norm_ = Random(9, shape.head_dim, 1);
     k_norm_ = Random(10, shape.head_dim, 1);
@@ -82,13 +94,17 @@ class Layer {
   size_t block_bytes() const { return ops_.kv_block_bytes(geometry_); }
 
   // Runs the steps; returns each sequence's attention output, [rows, heads * head_dim].
-  // `block_seed` decides which blocks the sequences get.
   std::vector<std::vector<float>> Run(const Steps& steps, uint32_t block_seed) {
+    return Run(steps, Circumstances{.block_seed = block_seed});
+  }
+  std::vector<std::vector<float>> Run(const Steps& steps, const Circumstances& circumstances) {
+    circumstances_ = circumstances;
     CountRows(steps);
-    GiveBlocks(block_seed);
+    GiveBlocks(circumstances.block_seed);
     outputs_.assign(lengths_.size(), {});
     queries_.assign(lengths_.size(), {});
-    std::vector<int32_t> done(lengths_.size(), 0);
+    std::vector<int32_t> done(lengths_.size(), circumstances.shared_positions);
+    done[0] = 0;
     for (const auto& step : steps) RunStep(step, &done);
     return outputs_;
   }
@@ -113,6 +129,7 @@ class Layer {
       }
       max_rows_ = std::max(max_rows_, rows);
     }
+    for (size_t i = 1; i < lengths_.size(); ++i) lengths_[i] += circumstances_.shared_positions;
   }
 
   void GiveBlocks(uint32_t seed) {
@@ -128,6 +145,8 @@ class Layer {
       tables_.emplace_back(ids.end() - blocks, ids.end());
       ids.resize(ids.size() - static_cast<size_t>(blocks));
     }
+    const auto shared = circumstances_.shared_positions / shape_.block_size;
+    for (auto& table : tables_) std::copy_n(tables_[0].begin(), shared, table.begin());
     cache_ = Garbage(static_cast<size_t>(count) * block_bytes());
     kv_ = {geometry_, cache_.get(), count};
   }
@@ -143,7 +162,13 @@ class Layer {
       rows += part.rows;
       (*done)[s] += part.rows;
     }
-    const StepRows step_rows{rows, sequences};
+    std::vector<int32_t> sharers(sequences.size());
+    std::iota(sharers.begin(), sharers.end(), 0);
+    const PrefixGroup group{sharers, circumstances_.shared_positions};
+    StepRows step_rows{rows, sequences};
+    if (circumstances_.tell_of_sharing && sequences.size() > 1) {
+      step_rows.prefix_groups = {&group, 1};
+    }
     std::vector<float> q(static_cast<size_t>(rows) * static_cast<size_t>(shape_.q_size()), NAN),
         out(q);
     const WorkspaceShape shape{.max_rows = max_rows_,
@@ -192,7 +217,9 @@ class Layer {
 
   void AddRow(int32_t sequence, int32_t position, std::vector<float>* x, std::vector<float>* cos,
               std::vector<float>* sin) {
-    const auto row = Random(static_cast<uint32_t>(sequence * 100000 + position), shape_.hidden, 1);
+    auto row = Random(static_cast<uint32_t>(sequence * 100000 + position), shape_.hidden,
+                      circumstances_.input_scale);
+    if (sequence == 0 && position == circumstances_.poisoned_position) row[0] = NAN;
     x->insert(x->end(), row.begin(), row.end());
     for (int32_t i = 0; i < shape_.rope_dims / 2; ++i) {
       const double angle = position * std::pow(10000.0, -2.0 * i / shape_.rope_dims);
@@ -202,6 +229,7 @@ class Layer {
   }
 
   const Shape shape_;
+  Circumstances circumstances_;
   const BlockOps& ops_;
   ThreadPool pool_;
   KvGeometry geometry_;
@@ -246,7 +274,7 @@ float Distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 std::vector<Isa> FastTiers() {
   std::vector<Isa> tiers;
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
     if (Supported(isa)) tiers.push_back(isa);
   }
   return tiers;
@@ -258,8 +286,16 @@ std::vector<Isa> AllTiers() {
   return tiers;
 }
 
+// The cache types a tier has.
+std::vector<KvDType> KvDTypes(Isa isa) {
+  if (isa == Isa::kReference) return {KvDType::kF32};
+  return {KvDType::kF32, KvDType::kBF16, KvDType::kI8};
+}
+
 std::string TierName(const ::testing::TestParamInfo<Isa>& info) {
-  return std::string(Name(info.param));
+  std::string name(Name(info.param));
+  std::erase(name, '-');
+  return name;
 }
 
 class FastAttention : public ::testing::TestWithParam<Isa> {};
@@ -267,19 +303,37 @@ INSTANTIATE_TEST_SUITE_P(Tiers, FastAttention, ::testing::ValuesIn(FastTiers()),
 class AnyAttention : public ::testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, AnyAttention, ::testing::ValuesIn(AllTiers()), TierName);
 
+// Of an output, relative to the largest.
+float KvTolerance(Isa isa, KvDType dtype) {
+  switch (dtype) {
+    case KvDType::kF32:  // rounding of sums of some hundred terms
+      return 3e-5f;
+    case KvDType::kBF16:
+      // 8 bits of K and V: a value is off by 2^-9 of itself, and a score of size s by s * 2^-9,
+      // which moves the weights by as much again. Scores here stay under 8 with room to spare.
+      // With dot products of bf16 the query's rounding adds as much to a score, and the weight's to
+      // a value.
+      return (isa == Isa::kAvx512Bf16 ? 2 : 1) * (1 + 2 * 8) * 0x1p-9f;
+    case KvDType::kI8:
+      break;
+  }
+  // A value is off by up to 1/254 of its row's largest. A score is off by a sum over dims of such
+  // errors times q, a random walk: max|k| / (254 sqrt 3) * |q| * scale, and with q and k near unit
+  // normal |q| * scale is 1 and max|k| up to 4: 0.009. Four of these move a weight by 3.6 %, and
+  // those that lose by as much again.
+  return 1 / 254.0f + 2 * 4 * 0.009f;
+}
+
 void ExpectCloseToReference(Isa isa, const Shape& shape, const Steps& steps) {
   SCOPED_TRACE(::testing::Message()
                << Name(isa) << " heads " << shape.heads << "/" << shape.kv_heads << " dim "
                << shape.head_dim << " window " << shape.window);
   Layer reference(Isa::kReference, shape, KvDType::kF32, 1);
   const auto want = reference.Run(steps, 1);
-  for (const KvDType dtype : {KvDType::kF32, KvDType::kBF16}) {
+  for (const KvDType dtype : KvDTypes(isa)) {
     Layer tier(isa, shape, dtype, 2);
     const auto got = tier.Run(steps, 2);
-    // fp32: rounding of sums of some hundred terms. bf16 keeps 8 bits of K and V: a value is off by
-    // 2^-9 of itself, and a score of size s by s * 2^-9, which moves the weights by as much again.
-    // Scores here stay under 8 with room to spare.
-    const float relative = dtype == KvDType::kF32 ? 3e-5f : (1 + 2 * 8) * 0x1p-9f;
+    const float relative = KvTolerance(isa, dtype);
     for (size_t s = 0; s < want.size(); ++s) {
       ASSERT_EQ(got[s].size(), want[s].size());
       EXPECT_LE(Distance(tier.queries()[s], reference.queries()[s]),
@@ -327,25 +381,114 @@ TEST_P(FastAttention, AgreesWithTheReferenceInALongContextAndAWindow) {
   }
 }
 
-// Design rule 1. The sequence crosses two splits; its neighbours are longer and shorter.
+constexpr int32_t kLength = 1050;  // crosses two splits
+
+void ExpectSameBits(Isa isa, const Shape& shape, KvDType dtype) {
+  const auto alone = Bits(Layer(isa, shape, dtype, 1).Run(Whole(kLength), 1)[0]);
+  Steps batched = Chunked(kLength, 100);
+  for (auto& step : batched) {
+    step.insert(step.begin(), {2, 1});
+    step.push_back({1, 150});
+  }
+  for (const int threads : {1, 2, 3}) {
+    SCOPED_TRACE(::testing::Message() << "window " << shape.window << " threads " << threads
+                                      << " kv dtype " << static_cast<int>(dtype));
+    Layer layer(isa, shape, dtype, threads);
+    EXPECT_TRUE(Bits(layer.Run(Whole(kLength), 5)[0]) == alone) << "other blocks";
+    EXPECT_TRUE(Bits(layer.Run(Chunked(kLength, 17), 6)[0]) == alone) << "chunks of 17";
+    EXPECT_TRUE(Bits(layer.Run(Chunked(kLength, 1), 7)[0]) == alone) << "token by token";
+    EXPECT_TRUE(Bits(layer.Run(batched, 8)[0]) == alone) << "with others";
+  }
+}
+
+// Design rule 1. The sequence's neighbours are longer and shorter.
 TEST_P(AnyAttention, TheAnswerDoesNotDependOnTheBatch) {
-  constexpr int32_t kLength = 1050;
   for (const int32_t window : {0, 200}) {
     const Shape shape{.heads = 6, .kv_heads = 2, .head_dim = 16, .window = window, .rope_dims = 16};
-    const KvDType dtype = GetBlockOps(GetParam()).default_kv_dtype;
-    const auto alone = Bits(Layer(GetParam(), shape, dtype, 1).Run(Whole(kLength), 1)[0]);
-    Steps batched = Chunked(kLength, 100);
-    for (auto& step : batched) {
-      step.insert(step.begin(), {2, 1});
-      step.push_back({1, 150});
+    for (const KvDType dtype : KvDTypes(GetParam())) ExpectSameBits(GetParam(), shape, dtype);
+  }
+}
+
+// Whether an op knows of a shared beginning or reads it once for each: the same bits. Sequences of
+// one row and of more than fit into a unit, contexts that end in different splits.
+TEST_P(FastAttention, SharingAPrefixDoesNotShowInTheBits) {
+  Steps steps = {{{0, 700}}, {}};
+  for (int32_t i = 1; i <= 11; ++i) steps[1].push_back({i, i % 4 == 0 ? 10 * i : i % 3 + 1});
+  steps.push_back({});
+  for (int32_t i = 0; i <= 11; ++i) steps[2].push_back({i, 1});
+  for (const int32_t window : {0, 100}) {
+    const Shape shape{.heads = 6, .kv_heads = 2, .head_dim = 32, .window = window, .rope_dims = 32};
+    for (const KvDType dtype : KvDTypes(GetParam())) {
+      for (const int threads : {1, 5}) {
+        SCOPED_TRACE(::testing::Message() << "window " << window << " threads " << threads
+                                          << " kv dtype " << static_cast<int>(dtype));
+        Circumstances circumstances{.shared_positions = 656};
+        Layer layer(GetParam(), shape, dtype, threads);
+        const auto apart = layer.Run(steps, circumstances);
+        circumstances.tell_of_sharing = true;
+        const auto together = layer.Run(steps, circumstances);
+        for (size_t i = 0; i < apart.size(); ++i) {
+          EXPECT_TRUE(Bits(apart[i]) == Bits(together[i])) << "sequence " << i;
+        }
+      }
     }
-    for (const int threads : {1, 2, 3}) {
-      SCOPED_TRACE(::testing::Message() << "window " << window << " threads " << threads);
-      Layer layer(GetParam(), shape, dtype, threads);
-      EXPECT_TRUE(Bits(layer.Run(Whole(kLength), 5)[0]) == alone) << "other blocks";
-      EXPECT_TRUE(Bits(layer.Run(Chunked(kLength, 17), 6)[0]) == alone) << "chunks of 17";
-      EXPECT_TRUE(Bits(layer.Run(Chunked(kLength, 1), 7)[0]) == alone) << "token by token";
-      EXPECT_TRUE(Bits(layer.Run(batched, 8)[0]) == alone) << "with others";
+  }
+}
+
+// A position that is not a number reaches those who see it, in every value, and nobody else: not
+// the rows before it in its own chunk, and with a window not those that have left it behind.
+TEST_P(AnyAttention, NaNStaysWithThoseWhoSeeIt) {
+  constexpr int32_t kPoisoned = 77, kRows = 150;
+  for (const int32_t window : {0, 20}) {
+    const Shape shape{.heads = 6, .kv_heads = 2, .head_dim = 32, .window = window, .rope_dims = 32};
+    for (const KvDType dtype : KvDTypes(GetParam())) {
+      for (const int32_t chunk : {1, 40, 150}) {
+        SCOPED_TRACE(::testing::Message() << "window " << window << " chunk " << chunk
+                                          << " kv dtype " << static_cast<int>(dtype));
+        Layer layer(GetParam(), shape, dtype, 2);
+        const auto sound = layer.Run(Chunked(kRows, chunk), 1)[0];
+        const auto got =
+            layer.Run(Chunked(kRows, chunk), Circumstances{.poisoned_position = kPoisoned})[0];
+        for (int32_t row = 0; row < kRows; ++row) {
+          const bool sees = row >= kPoisoned && (window == 0 || row < kPoisoned + window);
+          for (int32_t i = row * shape.q_size(); i < (row + 1) * shape.q_size(); ++i) {
+            const auto at = static_cast<size_t>(i);
+            ASSERT_TRUE(sees ? std::isnan(got[at]) : got[at] == sound[at]) << "row " << row;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Nothing but zeros: every score is 0 and so is every value.
+TEST_P(AnyAttention, ZerosGiveZeros) {
+  const Shape shape{.heads = 2, .kv_heads = 1, .head_dim = 32, .rope_dims = 32, .bias = false};
+  for (const KvDType dtype : KvDTypes(GetParam())) {
+    Layer layer(GetParam(), shape, dtype, 1);
+    const auto got = layer.Run(Whole(70), Circumstances{.input_scale = 0.0f})[0];
+    EXPECT_EQ(Largest(got), 0.0f) << "kv dtype " << static_cast<int>(dtype);
+  }
+}
+
+// Values near the end of what a float holds: finite in, finite out, and the size of the values. The
+// head norm keeps scores in reason.
+TEST_P(AnyAttention, HugeAndTinyValuesKeepTheirSize) {
+  for (const float scale : {1e-20f, 1e30f}) {
+    const Shape shape{.heads = 2,
+                      .kv_heads = 1,
+                      .head_dim = 32,
+                      .rope_dims = 32,
+                      .head_norms = true,
+                      .value_scale = scale,
+                      .bias = false};
+    Layer reference(Isa::kReference, shape, KvDType::kF32, 1);
+    const auto want = reference.Run(Whole(70), 1)[0];
+    for (const KvDType dtype : KvDTypes(GetParam())) {
+      Layer layer(GetParam(), shape, dtype, 1);
+      const auto got = layer.Run(Whole(70), 1)[0];
+      EXPECT_LE(Distance(got, want), KvTolerance(GetParam(), dtype) * Largest(want))
+          << "kv dtype " << static_cast<int>(dtype) << " scale " << scale;
     }
   }
 }
@@ -353,10 +496,12 @@ TEST_P(AnyAttention, TheAnswerDoesNotDependOnTheBatch) {
 // Many threads and one sequence: every split is an item of its own and someone else merges.
 TEST_P(AnyAttention, SplitsMergeToTheSameBits) {
   const Shape shape{.heads = 3, .kv_heads = 1, .head_dim = 64};
-  const KvDType dtype = GetBlockOps(GetParam()).default_kv_dtype;
   const Steps steps = {{{0, 2100}}, {{0, 1}}, {{0, 1}}};
-  const auto one = Bits(Layer(GetParam(), shape, dtype, 1).Run(steps, 1)[0]);
-  EXPECT_TRUE(Bits(Layer(GetParam(), shape, dtype, 8).Run(steps, 2)[0]) == one);
+  for (const KvDType dtype : KvDTypes(GetParam())) {
+    const auto one = Bits(Layer(GetParam(), shape, dtype, 1).Run(steps, 1)[0]);
+    EXPECT_TRUE(Bits(Layer(GetParam(), shape, dtype, 8).Run(steps, 2)[0]) == one)
+        << "kv dtype " << static_cast<int>(dtype);
+  }
 }
 
 TEST_P(AnyAttention, RefusesWhatItCannotServe) {
@@ -369,10 +514,12 @@ TEST_P(AnyAttention, RefusesWhatItCannotServe) {
   EXPECT_EQ(bytes({dtype, 0, 1, 64}), 0u);
   if (GetParam() == Isa::kReference) {
     EXPECT_EQ(bytes({KvDType::kBF16, 16, 1, 64}), 0u);
+    EXPECT_EQ(bytes({KvDType::kI8, 16, 1, 64}), 0u);
   } else {
     EXPECT_EQ(bytes({dtype, 24, 1, 64}), 0u);
     EXPECT_EQ(bytes({dtype, 16, 1, 514}), 0u);
     EXPECT_EQ(bytes({KvDType::kBF16, 16, 3, 64}), 16u * 3 * 64 * 2 * 2);
+    EXPECT_EQ(bytes({KvDType::kI8, 16, 3, 64}), 16u * 3 * (64 + 4) * 2);
   }
 }
 

@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "base/cpu.h"
 #include "base/ids.h"
@@ -53,7 +55,11 @@ inline constexpr int kTileRows = 16;
 
 // ---- step inputs --------------------------------------------------------------------------------
 
-enum class KvDType : uint8_t { kF32, kBF16 };
+// Of cached K and V. kI8 keeps one fp32 scale for each token and kv head beside the int8 values.
+enum class KvDType : uint8_t { kF32, kBF16, kI8 };
+
+std::string_view Name(KvDType dtype);  // "f32", "bf16", "int8": what --kv-cache-dtype takes
+std::optional<KvDType> ParseKvDType(std::string_view name);
 
 // Geometry of one layer's paged cache. Block size is a multiple of 16 tokens. The byte layout
 // inside a block is the tier's own; a block holds K and V of all kv heads for `block_size`
@@ -88,9 +94,18 @@ struct RopeRows {
   bool interleaved = false;  // pairs (2i, 2i+1), as GGUF llama stores them; else (i, i + dims/2)
 };
 
+// Sequences of a step, by ascending index, whose block tables are the same for the positions
+// [0, shared_positions): a hint, so that an op may read those once for all of them. Results are the
+// same without it.
+struct PrefixGroup {
+  std::span<const int32_t> sequences;
+  int32_t shared_positions = 0;
+};
+
 struct StepRows {
   int32_t num_rows = 0;
   std::span<const SequenceRows> sequences;
+  std::span<const PrefixGroup> prefix_groups = {};  // a sequence is in one of them at most
 };
 
 // ---- op arguments -------------------------------------------------------------------------------
@@ -165,6 +180,18 @@ struct LmHeadArgs {
   int64_t logits_stride;    // floats, multiple of 16, >= vocab
 };
 
+// The best token of the chosen rows, by the logits of lm_head bit for bit; none of them is stored.
+struct LmHeadArgmaxArgs {
+  const float* x;                 // [num_rows, hidden]
+  std::span<const int32_t> rows;  // which rows of x
+  const float* norm_weight;
+  float norm_eps;
+  const MatrixGroup* head;  // one part, [vocab, hidden]
+  // [rows.size()]: the first id of the greatest logit; -1 if a logit of the row is NaN or
+  // +infinity, or none is above -infinity.
+  TokenId* best;
+};
+
 // Largest step and model a workspace must serve.
 struct WorkspaceShape {
   int32_t max_rows = 0;
@@ -181,6 +208,9 @@ struct WorkspaceShape {
 
 struct BlockOps {
   Isa isa;
+
+  // Changes with any change of what `pack` writes: part of the key of packed weights on disk.
+  uint32_t pack_version;
 
   // Weights. A null-safe capability check first: `cols` must be a multiple of the format's block.
   bool (*can_pack)(DType dtype, int32_t rows, int32_t cols);
@@ -200,6 +230,7 @@ struct BlockOps {
   void (*project_residual)(const ProjectResidualArgs&, Workspace, ThreadPool&);
   void (*norm_gate_up)(const NormGateUpArgs&, Workspace, ThreadPool&);
   void (*lm_head)(const LmHeadArgs&, Workspace, ThreadPool&);
+  void (*lm_head_argmax)(const LmHeadArgmaxArgs&, Workspace, ThreadPool&);
 };
 
 // The ops of a tier; the machine must support it (base/cpu.h). Static storage.

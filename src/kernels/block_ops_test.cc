@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -89,6 +90,17 @@ class Model {
                  workspace(), pool_);
     return out;
   }
+  std::vector<TokenId> LmHeadArgmax(const std::vector<float>& x, const std::vector<int32_t>& rows) {
+    std::vector<TokenId> best(rows.size());
+    ops_.lm_head_argmax({.x = x.data(),
+                         .rows = rows,
+                         .norm_weight = norm_.data(),
+                         .norm_eps = 1e-5f,
+                         .head = &head_,
+                         .best = best.data()},
+                        workspace(), pool_);
+    return best;
+  }
 
  private:
   void Pack(int rows, int cols, uint32_t seed, MatrixGroup& group) {
@@ -119,7 +131,8 @@ class BlockOpsTiers : public testing::TestWithParam<Isa> {
     if (!Supported(GetParam())) GTEST_SKIP() << "this machine lacks " << Name(GetParam());
   }
 };
-INSTANTIATE_TEST_SUITE_P(Tiers, BlockOpsTiers, testing::Values(Isa::kAvx2, Isa::kAvx512),
+INSTANTIATE_TEST_SUITE_P(Tiers, BlockOpsTiers,
+                         testing::Values(Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
 void ExpectClose(const std::vector<float>& got, const std::vector<float>& want, float tolerance) {
@@ -144,14 +157,29 @@ TEST_P(BlockOpsTiers, LinearBlocksAgreeWithTheReference) {
   }
 }
 
+TEST_P(BlockOpsTiers, LmHeadArgmaxIsTheBestOfLmHead) {
+  Model tier(GetParam());
+  const auto x = Random(33 * kHidden, 20);
+  const std::vector<int32_t> rows{32, 0, 7, 7, 19};
+  const auto logits = tier.LmHead(x, rows);
+  const auto best = tier.LmHeadArgmax(x, rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto* row = logits.data() + i * logits.size() / rows.size();
+    EXPECT_EQ(best[i], std::max_element(row, row + kVocab) - row);
+  }
+  EXPECT_TRUE(tier.LmHeadArgmax(x, {}).empty());
+}
+
 TEST(BlockOps, EveryTierOfTheMachineIsComplete) {
-  for (Isa isa : {Isa::kReference, Isa::kAvx2, Isa::kAvx512}) {
+  for (Isa isa : kIsas) {
     if (!Supported(isa)) continue;
     const BlockOps& ops = GetBlockOps(isa);
     EXPECT_EQ(ops.isa, isa);
     EXPECT_TRUE(ops.can_pack && ops.packed_bytes && ops.pack && ops.kv_block_bytes &&
                 ops.workspace_bytes && ops.embed && ops.norm_qkv && ops.attention &&
-                ops.project_residual && ops.norm_gate_up && ops.lm_head);
+                ops.project_residual && ops.norm_gate_up && ops.lm_head && ops.lm_head_argmax);
+    EXPECT_EQ(ops.pack_version == GetBlockOps(Isa::kReference).pack_version,
+              isa == Isa::kReference);
     EXPECT_EQ(ops.default_kv_dtype == KvDType::kF32, isa == Isa::kReference);
   }
 }

@@ -13,8 +13,12 @@ const LinearOps& GetLinearOps(Isa isa) {
       return reference::kLinearOps;
     case Isa::kAvx2:
       return x86::kAvx2LinearOps;
+    case Isa::kAvxVnni:
+      return x86::kAvxVnniLinearOps;
     case Isa::kAvx512:
       return x86::kAvx512LinearOps;
+    case Isa::kAvx512Bf16:
+      return x86::kAvx512Bf16LinearOps;
   }
   return reference::kLinearOps;
 }

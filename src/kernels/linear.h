@@ -4,7 +4,7 @@
 // over them.
 //
 //   reference   fp32 rows, weights dequantised row by row.
-//   avx2/avx512 int8 rows with one scale per 32 values for block-quantised weights; fp32 rows for
+//   x86 tiers   int8 rows with one scale per 32 values for block-quantised weights; fp32 rows for
 //               F32, F16 and BF16 weights. A group that mixes both kinds gets both forms.
 //
 // Rule 1 holds for both steps: a row's values never depend on the other rows, the thread count or
@@ -44,7 +44,8 @@ struct PreparedInput {
   int32_t cols = 0;
   const std::byte* int8 = nullptr;  // the tier's own layouts; null: no weight of the group needs it
   const std::byte* fp32 = nullptr;
-  std::byte* scratch = nullptr;  // per-thread space of `multiply`
+  std::byte* scratch = nullptr;  // space of `multiply` and `argmax`
+  const std::byte* bf16 = nullptr;
 };
 
 // What becomes of W y + bias.
@@ -57,6 +58,10 @@ enum class Epilogue : uint8_t {
 
 struct LinearOps {
   Isa isa;
+
+  // Changes with any change of a packed layout or of how values are rounded into it. All x86 tiers
+  // share one.
+  uint32_t pack_version;
 
   bool (*can_pack)(DType dtype, int32_t rows, int32_t cols);
   size_t (*packed_bytes)(DType dtype, int32_t rows, int32_t cols);
@@ -74,6 +79,11 @@ struct LinearOps {
   // the Mul epilogues). `out` needs no alignment; nothing past the last output of a row is written.
   void (*multiply)(const MatrixGroup& group, const PreparedInput& input, Epilogue epilogue,
                    float* out, int64_t out_stride, ThreadPool& pool);
+
+  // best[i] = the first output that is greatest in row i, of those `multiply` would store; -1 if an
+  // output of the row is NaN or +infinity, or none is above -infinity. One part.
+  void (*argmax)(const MatrixGroup& group, const PreparedInput& input, TokenId* best,
+                 ThreadPool& pool);
 
   // out[i] = table[tokens[i]] * scale
   void (*embed)(const EmbedArgs& args, ThreadPool& pool);

@@ -2,143 +2,27 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "kernels/linear_fixture.h"
 #include "quant/dequantize.h"
 
 namespace vivace::kernels {
 namespace {
 
-constexpr DType kFormats[] = {DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ4_0,
-                              DType::kQ4_1, DType::kQ8_0, DType::kQ6_K};
-constexpr Isa kTiers[] = {Isa::kReference, Isa::kAvx2, Isa::kAvx512};
-
-// Exactly-sized, 64-byte aligned memory, so that a sanitizer sees the first byte past the end.
-class Bytes {
- public:
-  explicit Bytes(size_t size)
-      : size_(size), data_(static_cast<std::byte*>(::operator new (size, std::align_val_t{64}))) {
-    std::memset(data_.get(), 0xa5, size);
-  }
-  std::byte* data() const { return data_.get(); }
-  size_t size() const { return size_; }
-
- private:
-  struct Delete {
-    void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{64}); }
-  };
-  size_t size_;
-  std::unique_ptr<std::byte, Delete> data_;
-};
-
-uint16_t ToHalf(float value) {  // of values in the normal range of fp16, cut
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if (value == 0) return 0;
-  return static_cast<uint16_t>(((bits >> 16) & 0x8000) | ((((bits >> 23) & 255) - 112) << 10) |
-                               ((bits >> 13) & 1023));
-}
-
-// Offsets of the fp16 fields of a block.
-std::vector<int> HalfFields(DType dtype) {
-  switch (dtype) {
-    case DType::kQ4_0:
-    case DType::kQ8_0:
-      return {0};
-    case DType::kQ4_1:
-      return {0, 2};
-    case DType::kQ6_K:
-      return {208};
-    default:
-      return {};
-  }
-}
-
-enum class Fill { kRandom, kZeros, kOnes };  // of the bits that are not scales
-
-std::vector<std::byte> MakeWeights(DType dtype, int rows, int cols, uint32_t seed,
-                                   Fill fill = Fill::kRandom) {
-  const DTypeInfo& info = Info(dtype);
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0.0f, 1.0f);
-  std::vector<std::byte> data(static_cast<size_t>(RowBytes(info, cols) * rows));
-  for (auto& byte : data) {
-    byte = fill == Fill::kRandom ? static_cast<std::byte>(random())
-                                 : static_cast<std::byte>(fill == Fill::kZeros ? 0x00 : 0xff);
-  }
-  if (info.block_elems == 1) {
-    for (size_t i = 0; i < data.size(); i += static_cast<size_t>(info.block_bytes)) {
-      const float value = normal(random);
-      const auto bits = std::bit_cast<uint32_t>(value);
-      const uint16_t half =
-          dtype == DType::kF16 ? ToHalf(value) : static_cast<uint16_t>(bits >> 16);
-      if (dtype == DType::kF32) std::memcpy(&data[i], &bits, 4);
-      if (dtype != DType::kF32) std::memcpy(&data[i], &half, 2);
-    }
-  }
-  for (size_t i = 0; i < data.size(); i += static_cast<size_t>(info.block_bytes)) {
-    for (int offset : HalfFields(dtype)) {
-      const uint16_t half = ToHalf(0.01f + 0.05f * std::abs(normal(random)));
-      std::memcpy(&data[i + static_cast<size_t>(offset)], &half, 2);
-    }
-  }
-  return data;
-}
-
-std::vector<float> MakeRows(int rows, int cols, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0.0f, 1.0f);
-  std::vector<float> x(static_cast<size_t>(rows) * static_cast<size_t>(cols));
-  for (auto& value : x) value = normal(random);
-  return x;
-}
-
-// A matrix packed for one tier.
-class Matrix {
- public:
-  Matrix(const LinearOps& ops, DType dtype, int rows, int cols, const std::vector<std::byte>& data)
-      : packed_(ops.packed_bytes(dtype, rows, cols)) {
-    const WeightView view{dtype, rows, cols, data.data()};
-    const int tiles = (rows + kTileRows - 1) / kTileRows;
-    ops.pack(view, tiles / 2, tiles, packed_.data());  // in two parts, out of order
-    ops.pack(view, 0, tiles / 2, packed_.data());
-    matrix_ = {dtype, rows, cols, packed_.data()};
-  }
-  const PackedMatrix& get() const { return matrix_; }
-
- private:
-  Bytes packed_;
-  PackedMatrix matrix_;
-};
-
-struct Call {
-  MatrixGroup group = {};
-  Epilogue epilogue = Epilogue::kStore;
-  RmsNorm norm = {};
-  int cols = 0;
-  int outputs = 0;
-};
-
-// Rows [first, first + count) of x through the call; `out` starts as 1s.
-std::vector<float> Apply(const LinearOps& ops, const Call& call, const std::vector<float>& x,
-                         int first, int count, ThreadPool& pool) {
-  const Bytes buffer(ops.input_bytes(count, call.cols, pool.size()));
-  // The rows lie in memory of just their size, and the results too.
-  const std::vector<float> rows(x.begin() + int64_t{first} * call.cols,
-                                x.begin() + int64_t{first + count} * call.cols);
-  const InputRows input{
-      .x = rows.data(), .stride = call.cols, .rows = count, .cols = call.cols, .norm = call.norm};
-  std::vector<float> out(static_cast<size_t>(count) * static_cast<size_t>(call.outputs), 1.0f);
-  const PreparedInput prepared = ops.prepare(input, call.group, buffer.data(), pool);
-  ops.multiply(call.group, prepared, call.epilogue, out.data(), call.outputs, pool);
-  return out;
-}
+using fixture::Apply;
+using fixture::Bytes;
+using fixture::Call;
+using fixture::Fill;
+using fixture::HalfFields;
+using fixture::kFormats;
+using fixture::MakeRows;
+using fixture::MakeWeights;
+using fixture::Matrix;
 
 class Linear : public testing::TestWithParam<Isa> {
  protected:
@@ -147,7 +31,7 @@ class Linear : public testing::TestWithParam<Isa> {
   }
   const LinearOps& ops() const { return GetLinearOps(GetParam()); }
 };
-INSTANTIATE_TEST_SUITE_P(Tiers, Linear, testing::ValuesIn(kTiers),
+INSTANTIATE_TEST_SUITE_P(Tiers, Linear, testing::ValuesIn(kIsas),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
 void ExpectSameBits(const std::vector<float>& a, const float* b, const std::string& what) {
@@ -218,7 +102,24 @@ struct Expected {
   double bound;
 };
 
-Expected ExpectDot(DType dtype, bool int8, const float* w, const float* x, int cols) {
+// The largest minimum of a block: q and m are added up apart, and each may be far larger than their
+// sum. fp16 fields of MakeWeights are under 0.3; minimums of the K formats have 6-bit factors.
+double LargestMinimum(DType dtype) {
+  switch (dtype) {
+    case DType::kQ4_1:
+    case DType::kQ5_1:
+      return 0.3;
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+      return 0.3 * 63;
+    default:
+      return 0;
+  }
+}
+
+Expected ExpectDot(DType dtype, Isa isa, const float* w, const float* x, int cols) {
+  // AVX-512's scales are powers of two times one per row: up to twice as coarse.
+  const double step = isa >= Isa::kAvx512 ? 2.0 : 1.0;
   double value = 0, magnitude = 0, quantisation = 0;
   for (int first = 0; first < cols; first += 32) {
     float max = 0;
@@ -229,12 +130,14 @@ Expected ExpectDot(DType dtype, bool int8, const float* w, const float* x, int c
       weights += std::abs(double{w[k]});
       max = std::max(max, std::abs(x[k]));
     }
-    quantisation += weights * double{max} / 127 * 0.5;
-    // q and m of Q4_1 are added up apart, and each may be far larger than their sum.
-    if (dtype == DType::kQ4_1) magnitude += 32 * double{max};
+    quantisation += weights * double{max} / 127 * 0.5 * step;
+    magnitude += 32 * double{max} * 2 * LargestMinimum(dtype);
   }
   const double rounding = magnitude * (cols + 8) * 0x1p-24;
-  const bool quantised = int8 && Info(dtype).block_elems > 1;
+  if (isa == Isa::kAvx512Bf16 && dtype == DType::kBF16) {  // rows are rounded to bf16
+    return {value, rounding + magnitude * 0x1p-9 + 1e-30};
+  }
+  const bool quantised = isa != Isa::kReference && Info(dtype).block_elems > 1;
   return {value, rounding + (quantised ? quantisation * 1.001 : 0) + 1e-30};
 }
 
@@ -253,8 +156,8 @@ void CheckAgainstDefinition(const LinearOps& ops, DType dtype, int rows, int col
   for (int n = 0; n < rows; ++n) {
     quant::DequantizeRow(dtype, data.data() + n * RowBytes(Info(dtype), cols), cols, w.data());
     for (int m = 0; m < count; ++m) {
-      const auto [value, bound] = ExpectDot(dtype, ops.isa != Isa::kReference, w.data(),
-                                            &x[static_cast<size_t>(m * cols)], cols);
+      const auto [value, bound] =
+          ExpectDot(dtype, ops.isa, w.data(), &x[static_cast<size_t>(m * cols)], cols);
       ASSERT_NEAR(y[static_cast<size_t>(m * rows + n)], value, bound)
           << "row " << m << " out " << n;
     }
@@ -352,17 +255,20 @@ TEST_P(Linear, NanAndInfinityStayInTheirRow) {
 
 TEST_P(Linear, NanScalesGiveNanOutputs) {
   ThreadPool pool(2);
-  for (DType dtype : {DType::kQ4_0, DType::kQ4_1, DType::kQ8_0, DType::kQ6_K}) {
-    const int rows = 18, cols = 256;
-    auto data = MakeWeights(dtype, rows, cols, 1);
-    const uint16_t nan = 0x7e00;
-    const auto row_bytes = static_cast<size_t>(RowBytes(Info(dtype), cols));
-    std::memcpy(&data[17 * row_bytes + static_cast<size_t>(HalfFields(dtype)[0])], &nan, 2);
-    const Matrix matrix(ops(), dtype, rows, cols, data);
-    const Call call{
-        .group = {.parts = {matrix.get()}, .num_parts = 1}, .cols = cols, .outputs = rows};
-    const auto y = Apply(ops(), call, MakeRows(2, cols, 3), 0, 2, pool);
-    for (int n = 0; n < rows; ++n) EXPECT_EQ(std::isnan(y[static_cast<size_t>(n)]), n == 17);
+  for (DType dtype : kFormats) {
+    for (int field : HalfFields(dtype)) {
+      SCOPED_TRACE(std::string(Info(dtype).name) + " field at " + std::to_string(field));
+      const int rows = 18, cols = 256;
+      auto data = MakeWeights(dtype, rows, cols, 1);
+      const uint16_t nan = 0x7e00;
+      const auto row_bytes = static_cast<size_t>(RowBytes(Info(dtype), cols));
+      std::memcpy(&data[17 * row_bytes + static_cast<size_t>(field)], &nan, 2);
+      const Matrix matrix(ops(), dtype, rows, cols, data);
+      const Call call{
+          .group = {.parts = {matrix.get()}, .num_parts = 1}, .cols = cols, .outputs = rows};
+      const auto y = Apply(ops(), call, MakeRows(2, cols, 3), 0, 2, pool);
+      for (int n = 0; n < rows; ++n) EXPECT_EQ(std::isnan(y[static_cast<size_t>(n)]), n == 17);
+    }
   }
 }
 
@@ -504,6 +410,9 @@ TEST_P(Linear, RefusesShapesTheFormatsCannotHave) {
   EXPECT_FALSE(ops().can_pack(DType::kF32, 0, 32));
   EXPECT_FALSE(ops().can_pack(DType::kF32, 32, 0));
   for (DType dtype : kFormats) EXPECT_TRUE(ops().can_pack(dtype, 1, 256));
+  for (DType dtype : {DType::kQ2_K, DType::kIQ4_XS, DType::kMXFP4}) {
+    EXPECT_EQ(ops().can_pack(dtype, 1, 256), GetParam() == Isa::kReference) << Info(dtype).name;
+  }
   EXPECT_TRUE(ops().can_pack(DType::kF16, 3, 5));
   EXPECT_GE(ops().packed_bytes(DType::kQ8_0, 1 << 20, 8192), size_t{1} << 33)
       << "no 32-bit overflow";

@@ -1,6 +1,7 @@
 // From the raw QKV outputs of a step to rotated queries and cached keys and values, row by row; the
-// same for every tier but for how the cache is laid out (`Store`). Included by the tiers' attention
-// files only; internal linkage, so that no tier can end up with another's instructions.
+// same for every tier but for how a head is normed and rotated (`Heads`) and how the cache is laid
+// out (`Store`). Included by the tiers' attention files only; internal linkage, so that no tier can
+// end up with another's instructions.
 #pragma once
 
 #include <algorithm>
@@ -34,43 +35,49 @@ struct RowPlace {
   return {&found, found.first_position + row - found.first_row};
 }
 
-// RMSNorm of one head, in place; `weight` null: nothing.
-[[maybe_unused]] void NormHead(const float* weight, float eps, int32_t head_dim, float* x) {
-  if (weight == nullptr) return;
-  float sum = 0;
-  for (int32_t d = 0; d < head_dim; ++d) sum += x[d] * x[d];
-  const float scale = 1.0f / std::sqrt(sum / static_cast<float>(head_dim) + eps);
-  for (int32_t d = 0; d < head_dim; ++d) x[d] = x[d] * scale * weight[d];
-}
-
-// Rotates the first rope.dims of one head, in place.
-[[maybe_unused]] void RotateHead(const RopeRows& rope, int32_t row, float* x) {
+// Rotates pairs [first, dims / 2) of one head; `out` may be `x`.
+[[maybe_unused]] void RotatePairs(const RopeRows& rope, const float* cos, const float* sin,
+                                  int32_t first, const float* x, float* out) {
   const int32_t half = rope.dims / 2;
-  const float* cos = rope.cos + static_cast<int64_t>(row) * half;
-  const float* sin = rope.sin + static_cast<int64_t>(row) * half;
   const int32_t step = rope.interleaved ? 2 : 1;
   const int32_t apart = rope.interleaved ? 1 : half;
-  for (int32_t i = 0; i < half; ++i) {
-    float* first = x + i * step;
-    const float a = first[0], b = first[apart];
-    first[0] = a * cos[i] - b * sin[i];
-    first[apart] = a * sin[i] + b * cos[i];
+  for (int32_t i = first; i < half; ++i) {
+    const float a = x[i * step], b = x[i * step + apart];
+    out[i * step] = a * cos[i] - b * sin[i];
+    out[i * step + apart] = a * sin[i] + b * cos[i];
   }
 }
+
+// One head in plain loops.
+struct [[maybe_unused]] ScalarHeads {
+  // RMSNorm in place.
+  static void Norm(const float* weight, float eps, int32_t head_dim, float* x) {
+    float sum = 0;
+    for (int32_t d = 0; d < head_dim; ++d) sum += x[d] * x[d];
+    const float scale = 1.0f / std::sqrt(sum / static_cast<float>(head_dim) + eps);
+    for (int32_t d = 0; d < head_dim; ++d) x[d] = x[d] * scale * weight[d];
+  }
+  // The first rope.dims of a head, rotated; `out` may be `x`.
+  static void Rotate(const RopeRows& rope, int32_t row, const float* x, float* out) {
+    const int64_t at = static_cast<int64_t>(row) * (rope.dims / 2);
+    RotatePairs(rope, rope.cos + at, rope.sin + at, 0, x, out);
+  }
+};
 
 // One row: `raw` holds q, k, v of all heads and is used up. store(block, head, offset, k, v) caches
 // one kv head's key and value.
-template <class Store>
+template <class Heads, class Store>
 void FinishQkvRow(const NormQkvArgs& args, int32_t row, float* raw, const Store& store) {
   const KvGeometry& geometry = args.kv.geometry;
   const int32_t dim = geometry.head_dim;
+  const int64_t q_size = static_cast<int64_t>(args.heads) * dim;
   for (int32_t head = 0; head < args.heads; ++head) {
     float* q = raw + head * dim;
-    NormHead(args.q_norm, args.norm_eps, dim, q);
-    RotateHead(args.rope, row, q);
+    float* out = args.q + row * q_size + head * dim;
+    if (args.q_norm != nullptr) Heads::Norm(args.q_norm, args.norm_eps, dim, q);
+    Heads::Rotate(args.rope, row, q, out);
+    std::copy(q + args.rope.dims, q + dim, out + args.rope.dims);
   }
-  const int64_t q_size = static_cast<int64_t>(args.heads) * dim;
-  std::copy(raw, raw + q_size, args.q + row * q_size);
   const RowPlace place = Locate(args.step.sequences, row);
   const int32_t block = place.sequence->blocks[place.position / geometry.block_size].value;
   const int32_t offset = place.position % geometry.block_size;
@@ -78,21 +85,23 @@ void FinishQkvRow(const NormQkvArgs& args, int32_t row, float* raw, const Store&
   float* values = keys + static_cast<int64_t>(geometry.kv_heads) * dim;
   for (int32_t head = 0; head < geometry.kv_heads; ++head) {
     float* k = keys + head * dim;
-    NormHead(args.k_norm, args.norm_eps, dim, k);
-    RotateHead(args.rope, row, k);
+    if (args.k_norm != nullptr) Heads::Norm(args.k_norm, args.norm_eps, dim, k);
+    Heads::Rotate(args.rope, row, k, k);
     store(block, head, offset, k, values + head * dim);
   }
 }
 
 // All rows of the step; raw is [num_rows, stride].
-template <class Store>
+template <class Heads, class Store>
 void FinishQkvRows(const NormQkvArgs& args, float* raw, int64_t stride, const Store& store,
                    ThreadPool& pool) {
   const int32_t rows = args.step.num_rows;
   const auto run = [&](int64_t item) {
     const auto first = static_cast<int32_t>(item) * kRowsPerItem;
     const int32_t last = std::min(first + kRowsPerItem, rows);
-    for (int32_t row = first; row < last; ++row) FinishQkvRow(args, row, raw + row * stride, store);
+    for (int32_t row = first; row < last; ++row) {
+      FinishQkvRow<Heads>(args, row, raw + row * stride, store);
+    }
   };
   const int64_t items = (rows + kRowsPerItem - 1) / kRowsPerItem;
   if (items == 1) return run(0);

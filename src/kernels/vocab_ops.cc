@@ -9,8 +9,10 @@ const VocabOps& GetVocabOps(Isa isa) {
     case Isa::kReference:
       return reference::kVocabOps;
     case Isa::kAvx2:
+    case Isa::kAvxVnni:
       return avx2::kVocabOps;
     case Isa::kAvx512:
+    case Isa::kAvx512Bf16:
       return avx512::kVocabOps;
   }
   return reference::kVocabOps;

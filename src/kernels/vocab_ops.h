@@ -17,9 +17,22 @@ struct VocabOps {
   double (*sum_exp)(const float* x, int32_t count, float shift, float scale);
   // How many x[i] > value.
   int32_t (*count_above)(const float* x, int32_t count, float value);
-  // Writes the i with x[i] >= floor to `out` [count], ascending; returns how many.
-  int32_t (*collect)(const float* x, int32_t count, float floor, int32_t* out);
+  // Writes the i with x[i] >= floor, ascending, and those x[i]; returns how many.
+  int32_t (*collect)(const float* x, int32_t count, float floor, int32_t* ids, float* values);
+  // x[i] = exp((x[i] - shift) * scale), x[i] <= shift; zero where that is less than about 1e-38.
+  // Returns their sum, as sum_exp does.
+  double (*weigh)(float* x, int32_t count, float shift, float scale);
+  // Sum of the x[i] > value, in a fixed order.
+  double (*sum_above)(const float* x, int32_t count, float value);
+  // Writes the x[i] with low < x[i] <= high in their order; returns how many. `out` may be x.
+  int32_t (*keep_between)(const float* x, int32_t count, float low, float high, float* out);
+  // Leaves the pairs with x[i] >= floor, in their order, in place; returns how many.
+  int32_t (*keep_pairs)(int32_t* ids, float* x, int32_t count, float floor);
 };
+
+// Room the ops may write to behind what they return, in elements: outputs of collect, keep_between
+// and keep_pairs have count + kVocabSlack.
+inline constexpr int32_t kVocabSlack = 16;
 
 const VocabOps& GetVocabOps(Isa isa);
 

@@ -105,7 +105,8 @@ TEST(Llama, HandsOutWeights) {
 
 TEST(Llama, TakesEverySupportedWeightType) {
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0,
-                           DType::kQ4_1, DType::kQ6_K}) {
+                           DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ3_K, DType::kQ4_K,
+                           DType::kQ5_K, DType::kQ6_K, DType::kIQ4_NL}) {
     const Opened opened = Open(MakeTinyLlama(
         {.layers = 1, .hidden = 256, .ffn = 256, .matrices = type, .embedding = type}));
     ASSERT_TRUE(opened.model) << opened.model.error().message;
@@ -123,11 +124,11 @@ TEST(Llama, RefusesOtherWeightTypesByName) {
   ASSERT_FALSE(opened.model);
   EXPECT_EQ(opened.model.error().reason, "unsupported_type");
   EXPECT_THAT(opened.model.error().message, HasSubstr("IQ2_XXS"));
-  tensor->type_id = formats::GgmlTypeId(DType::kQ4_K);
-  tensor->data.resize(256 * 144);
+  tensor->type_id = formats::GgmlTypeId(DType::kQ2_K);
+  tensor->data.resize(256 * 84);
   opened = Open(writer);
   ASSERT_FALSE(opened.model);
-  EXPECT_THAT(opened.model.error().message, HasSubstr("Q4_K"));
+  EXPECT_THAT(opened.model.error().message, HasSubstr("Q2_K"));
 }
 
 TEST(Llama, TiedEmbeddingsInAllShapes) {

@@ -9,8 +9,10 @@
 namespace vivace::model {
 namespace {
 
-constexpr DType kMatrixTypes[] = {DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ8_0,
-                                  DType::kQ4_0, DType::kQ4_1, DType::kQ6_K};
+constexpr DType kMatrixTypes[] = {DType::kF32,   DType::kF16,  DType::kBF16, DType::kQ8_0,
+                                  DType::kQ4_0,  DType::kQ4_1, DType::kQ5_0, DType::kQ5_1,
+                                  DType::kQ3_K,  DType::kQ4_K, DType::kQ5_K, DType::kQ6_K,
+                                  DType::kIQ4_NL};
 constexpr DType kVectorTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
 
 bool HasShape(const std::vector<uint64_t>& shape, int64_t rows, int64_t cols) {

@@ -70,6 +70,13 @@ struct Q3_K {  // 16 sub-blocks of 16: d * (scale - 32) * (q - 4)
   uint8_t qs[64];
   uint8_t scales[12];
   F16 d;
+
+  // Scale i (0 .. 15), offset taken off: 4 low bits packed in pairs, then 2 high bits.
+  constexpr int8_t Scale(int i) const {
+    const int low = i < 8 ? scales[i] & 15 : scales[i - 8] >> 4;
+    const int high = (scales[8 + i % 4] >> (2 * (i / 4))) & 3;
+    return static_cast<int8_t>((low | high << 4) - 32);
+  }
 };
 struct Q4_K {  // 8 sub-blocks of 32: d * scale * q - dmin * min
   F16 d, dmin;
@@ -117,6 +124,17 @@ static_assert(sizeof(Q4_K) == 144 && alignof(Q4_K) == 1);
 static_assert(sizeof(Q5_K) == 176 && alignof(Q5_K) == 1);
 static_assert(sizeof(Q6_K) == 210 && alignof(Q6_K) == 1);
 static_assert(sizeof(IQ4_XS) == 136 && alignof(IQ4_XS) == 1);
+
+struct ScaleMin {
+  uint8_t scale, min;
+};
+
+// Scale and minimum i (0 .. 7) of Q4_K and Q5_K, 6 bits each in 12 bytes.
+constexpr ScaleMin KScale(const uint8_t (&s)[12], int i) {
+  if (i < 4) return {static_cast<uint8_t>(s[i] & 63), static_cast<uint8_t>(s[i + 4] & 63)};
+  return {static_cast<uint8_t>((s[i + 4] & 15) | (s[i - 4] >> 6) << 4),
+          static_cast<uint8_t>((s[i + 4] >> 4) | (s[i] >> 6) << 4)};
+}
 
 // The non-uniform 4-bit codebook of the IQ4 formats, and twice the values of FP4 (E2M1).
 inline constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,

@@ -83,30 +83,14 @@ void Expand(const Q2_K& block, float* out) {
   }
 }
 
-// Scale i (0 .. 15) of a Q3_K block, unsigned: 4 low bits packed in pairs, then 2 high bits.
-int Q3Scale(const uint8_t* scales, int i) {
-  const int low = i < 8 ? scales[i] & 15 : scales[i - 8] >> 4;
-  return low | ((scales[8 + i % 4] >> (2 * (i / 4))) & 3) << 4;
-}
-
 void Expand(const Q3_K& block, float* out) {
   const float d = block.d.get();
   for (int i = 0; i < 256; ++i) {
     const int low = (block.qs[32 * (i / 128) + i % 32] >> (2 * (i % 128 / 32))) & 3;
     const int high = (block.hmask[i % 32] >> (i / 32)) & 1;
-    const float scale = d * static_cast<float>(Q3Scale(block.scales, i / 16) - 32);
+    const float scale = d * static_cast<float>(block.Scale(i / 16));
     out[i] = scale * static_cast<float>((low | high << 2) - 4);
   }
-}
-
-struct ScaleMin {
-  int scale, min;
-};
-
-// Scale and minimum i (0 .. 7) of Q4_K and Q5_K, 6 bits each in 12 bytes.
-ScaleMin KScale(const uint8_t* s, int i) {
-  if (i < 4) return {s[i] & 63, s[i + 4] & 63};
-  return {(s[i + 4] & 15) | (s[i - 4] >> 6) << 4, (s[i + 4] >> 4) | (s[i] >> 6) << 4};
 }
 
 void Expand(const Q4_K& block, float* out) {

@@ -4,124 +4,158 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "base/rng.h"
 
 namespace vivace {
 namespace {
 
-using Candidate = SampleScratch::Candidate;
-
 // Below this the second best token's weight underflows for any gap a float can hold apart: greedy.
 constexpr float kGreedyTemperature = 1e-5f;
 // First guess of how far below the maximum candidates are looked for, in units of the temperature.
 constexpr float kFirstReach = 12.0f;
-constexpr float kWideReach = 80.0f;       // and the second; the third is everything
-constexpr size_t kManyCandidates = 2000;  // above this, sorting into buckets first is quicker
-constexpr int32_t kDrawRun = 1024;  // logits whose weights are summed at once when nothing is cut
+constexpr float kWideReach = 80.0f;  // and the second; the third is everything
 
-// A total order, so that what is kept never depends on how a selection algorithm moves equals.
-bool Heavier(const Candidate& a, const Candidate& b) {
-  return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
-}
-
-double Mass(std::span<const Candidate> candidates) {
-  return std::accumulate(candidates.begin(), candidates.end(), 0.0,
-                         [](double sum, const Candidate& c) { return sum + c.weight; });
-}
-
-size_t Bucket(const Candidate& candidate) {
-  return std::bit_cast<uint32_t>(candidate.weight) >> SampleScratch::kBucketShift;
-}
-
-// What SelectMass still has to look at: everything before `begin` is in, with mass `before`.
-struct Search {
-  size_t begin, end;
-  double before;
+// Weights of tokens, ids ascending. Lies in the scratch.
+struct Candidates {
+  int32_t* ids;
+  float* weights;
+  int32_t count;
 };
 
-// Narrows the search to one bucket of weights, in two passes. The bits of positive floats are in
-// the order of their values.
-Search NarrowByBucket(std::span<Candidate> candidates, double mass, std::span<double> buckets) {
-  std::ranges::fill(buckets, 0.0);
-  for (const Candidate& candidate : candidates) buckets[Bucket(candidate)] += candidate.weight;
-  size_t crossing = buckets.size() - 1;
-  double before = 0;
-  while (crossing > 0 && before + buckets[crossing] < mass) before += buckets[crossing--];
-  const auto first = candidates.begin();
-  const auto above = std::partition(first, candidates.end(),
-                                    [&](const Candidate& c) { return Bucket(c) > crossing; });
-  const auto within = std::partition(above, candidates.end(),
-                                     [&](const Candidate& c) { return Bucket(c) == crossing; });
-  return {static_cast<size_t>(above - first), static_cast<size_t>(within - first), before};
-}
+// Where weights are cut off: all above `floor` stay, and the first `equals` of those equal to it.
+struct Cut {
+  float floor;
+  int32_t equals;
+};
 
-// Reorders so that the heaviest few whose weights first reach `mass` stand in front, and returns
-// how many they are; at least one, all if they never do. Linear on average.
-size_t SelectMass(std::span<Candidate> candidates, double mass, std::span<double> buckets) {
-  Search search{0, candidates.size(), 0};
-  if (candidates.size() > kManyCandidates) search = NarrowByBucket(candidates, mass, buckets);
-  if (search.begin == search.end) return std::max<size_t>(search.end, 1);
-  while (search.end - search.begin > 1) {
-    const size_t middle = search.begin + (search.end - search.begin) / 2;
-    const auto first = candidates.begin();
-    std::nth_element(first + static_cast<ptrdiff_t>(search.begin),
-                     first + static_cast<ptrdiff_t>(middle),
-                     first + static_cast<ptrdiff_t>(search.end), Heavier);
-    const double upper = Mass(candidates.subspan(search.begin, middle - search.begin));
-    if (search.before + upper >= mass) {
-      search.end = middle;
+float FloatOf(uint32_t bits) { return std::bit_cast<float>(bits); }
+uint32_t BitsOf(float x) { return std::bit_cast<uint32_t>(x); }
+
+// The cut that leaves the heaviest few whose worth first reaches `wanted`: at least one, all if
+// they never do. `above(x, n, value)` is the worth of the x > value, `worth(x)` of one. Bisects the
+// bits of the floor (those of positive floats are in the order of their values) and looks again
+// only at what is not decided, so a few passes do, however flat the weights are. `lowest` lies
+// below all.
+template <typename Above, typename Worth>
+Cut FindCut(const kernels::VocabOps& ops, const Candidates& all, float lowest, double wanted,
+            float* undecided, Above&& above, Worth&& worth) {
+  uint32_t low = BitsOf(lowest), high = BitsOf(1.0f);  // undecided: those in (low, high]
+  const float* x = all.weights;
+  int32_t count = all.count;
+  double before = 0;  // worth of those above high
+  while (high - low > 1 && count > 1) {
+    const uint32_t middle = low + (high - low) / 2;
+    const double reached = before + above(x, count, FloatOf(middle));
+    if (reached >= wanted) {
+      low = middle;
     } else {
-      search.before += upper;
-      search.begin = middle;
+      high = middle;
+      before = reached;
     }
+    count = ops.keep_between(x, count, FloatOf(low), FloatOf(high), undecided);
+    x = undecided;
   }
-  return search.begin + 1;
+  if (count == 0) return {FloatOf(high + 1), all.count};  // all together do not reach it
+  if (count == 1) return {x[0], 1};
+  const float floor = FloatOf(high);
+  const double equals = std::ceil((wanted - before) / worth(floor));
+  return {floor, static_cast<int32_t>(std::clamp(equals, 1.0, static_cast<double>(count)))};
 }
 
-// The inverse of the cumulative weights, heaviest first: where the mass reaches u of the whole.
-TokenId PickByWeight(std::span<Candidate> candidates, double u, std::span<double> buckets) {
-  return candidates[SelectMass(candidates, u * Mass(candidates), buckets) - 1].token;
+Cut CutToMass(const kernels::VocabOps& ops, const Candidates& all, float lowest, double mass,
+              float* undecided) {
+  return FindCut(
+      ops, all, lowest, mass, undecided,
+      [&](const float* x, int32_t n, float value) { return ops.sum_above(x, n, value); },
+      [](float weight) { return double{weight}; });
 }
 
-// A draw from the whole row, in id order, without collecting candidates.
-TokenId DrawFromAll(const kernels::VocabOps& ops, std::span<const float> logits, float max,
-                    float scale, double u) {
-  const auto count = static_cast<int32_t>(logits.size());
-  double left = u * ops.sum_exp(logits.data(), count, max, scale);
-  int32_t begin = 0;
-  TokenId last = 0;
-  for (; begin < count; begin += kDrawRun) {
-    const int32_t size = std::min(kDrawRun, count - begin);
-    const double run = ops.sum_exp(logits.data() + begin, size, max, scale);
-    if (left < run) {
-      for (int32_t i = begin; i < begin + size; ++i) {
-        const double weight = std::exp((logits[static_cast<size_t>(i)] - max) * scale);
-        if (weight > 0) last = i;
-        left -= weight;
-        if (left < 0) return i;
-      }
-      return last;  // rounding ate the rest
-    }
-    left -= run;
+Cut CutToCount(const kernels::VocabOps& ops, const Candidates& all, float lowest, int32_t wanted,
+               float* undecided) {
+  return FindCut(
+      ops, all, lowest, wanted, undecided,
+      [&](const float* x, int32_t n, float value) {
+        return static_cast<double>(ops.count_above(x, n, value));
+      },
+      [](float) { return 1.0; });
+}
+
+void Apply(const kernels::VocabOps& ops, const Cut& cut, Candidates* candidates) {
+  Candidates& c = *candidates;
+  c.count = ops.keep_pairs(c.ids, c.weights, c.count, cut.floor);
+  const int32_t equal = c.count - ops.count_above(c.weights, c.count, cut.floor);
+  if (equal <= cut.equals) return;
+  // The last of the equal ones go: seldom, and then a pass over what is left.
+  int32_t equals = 0, kept = 0;
+  for (int32_t i = 0; i < c.count; ++i) {
+    if (c.weights[i] == cut.floor && ++equals > cut.equals) continue;
+    c.ids[kept] = c.ids[i];
+    c.weights[kept++] = c.weights[i];
   }
-  return ops.find(logits.data(), count, max);
+  c.count = kept;
 }
 
-// Candidates at most `reach` temperatures below the maximum, with their weights.
-std::span<Candidate> Collect(const kernels::VocabOps& ops, std::span<const float> logits, float max,
-                             float scale, float reach, SampleScratch* scratch) {
-  const float floor =
-      std::isinf(reach) ? std::numeric_limits<float>::lowest() : max - reach / scale;
-  const int32_t count =
-      ops.collect(logits.data(), static_cast<int32_t>(logits.size()), floor, scratch->ids.data());
+// The index at which the sum of the weights exceeds `left`; the last positive one if rounding ate
+// the rest.
+int32_t IndexAt(const float* weights, int32_t count, double left) {
+  int32_t last = 0;
   for (int32_t i = 0; i < count; ++i) {
-    const TokenId token = scratch->ids[static_cast<size_t>(i)];
-    const float z = (logits[static_cast<size_t>(token)] - max) * scale;
-    scratch->candidates[static_cast<size_t>(i)] = {std::exp(z), token};
+    if (weights[i] > 0) last = i;
+    left -= weights[i];
+    if (left < 0) return i;
   }
-  return std::span(scratch->candidates).first(static_cast<size_t>(count));
+  return last;
+}
+
+// The inverse of the cumulative weights, in the order of ids: where they reach u of the whole.
+// Weights come in runs of kRun: `run_mass(begin, size)` is the mass of one, `run(begin, size)`
+// points to its weights.
+template <typename RunMass, typename Run>
+int32_t Invert(int32_t count, double u, std::span<double> masses, RunMass&& run_mass, Run&& run) {
+  constexpr int32_t kRun = SampleScratch::kRun;
+  const int32_t runs = (count + kRun - 1) / kRun;
+  double total = 0;
+  for (int32_t i = 0; i < runs; ++i) {
+    total += masses[static_cast<size_t>(i)] = run_mass(i * kRun, std::min(kRun, count - i * kRun));
+  }
+  double left = u * total;
+  int32_t at = 0, last = 0;
+  for (; at < runs && left >= masses[static_cast<size_t>(at)]; ++at) {
+    if (masses[static_cast<size_t>(at)] > 0) last = at;
+    left -= masses[static_cast<size_t>(at)];
+  }
+  if (at == runs) {  // rounding ate the rest
+    at = last;
+    left = std::numeric_limits<double>::infinity();
+  }
+  const int32_t begin = at * kRun, size = std::min(kRun, count - begin);
+  return begin + IndexAt(run(begin, size), size, left);
+}
+
+// A draw from the whole row, without collecting candidates.
+TokenId DrawFromAll(const kernels::VocabOps& ops, std::span<const float> logits, float max,
+                    float scale, double u, SampleScratch* scratch) {
+  return Invert(
+      static_cast<int32_t>(logits.size()), u, scratch->masses,
+      [&](int32_t begin, int32_t size) {
+        return ops.sum_exp(logits.data() + begin, size, max, scale);
+      },
+      [&](int32_t begin, int32_t size) {
+        std::copy_n(logits.data() + begin, size, scratch->weights.data());
+        ops.weigh(scratch->weights.data(), size, max, scale);
+        return scratch->weights.data();
+      });
+}
+
+TokenId DrawFrom(const kernels::VocabOps& ops, const Candidates& candidates, double u,
+                 SampleScratch* scratch) {
+  return candidates.ids[Invert(
+      candidates.count, u, scratch->masses,
+      [&](int32_t begin, int32_t size) {
+        return ops.sum_above(candidates.weights + begin, size, -1.0f);
+      },
+      [&](int32_t begin, int32_t) { return candidates.weights + begin; })];
 }
 
 }  // namespace
@@ -164,15 +198,26 @@ std::optional<TokenId> SamplerState::Sample(const kernels::VocabOps& ops, std::s
   if (!saved_.empty()) max = ops.max(logits.data(), count);
   std::optional<TokenId> token;
   if (std::isfinite(max)) {
-    token = params_.temperature < kGreedyTemperature ? ops.find(logits.data(), count, max)
-                                                     : Draw(ops, logits, max, position, scratch);
+    token =
+        Greedy() ? ops.find(logits.data(), count, max) : Draw(ops, logits, max, position, scratch);
   }
   Restore(logits.data());
-  if (token) {
-    ++outputs_;
-    if (penalised_) counts_.AddOutput(*token);
-  }
+  if (token) Accept(*token);
   return token;
+}
+
+bool SamplerState::Greedy() const {
+  return params_.temperature < kGreedyTemperature || params_.top_k == 1;
+}
+
+bool SamplerState::TakesArgmax() const {
+  const bool banning = outputs_ < params_.min_tokens && !banned_.empty();
+  return Greedy() && !penalised_ && !banning && params_.logit_bias.empty();
+}
+
+void SamplerState::Accept(TokenId token) {
+  ++outputs_;
+  if (penalised_) counts_.AddOutput(token);
 }
 
 void SamplerState::SetLogit(float* logits, TokenId token, float value) {
@@ -215,33 +260,35 @@ TokenId SamplerState::Draw(const kernels::VocabOps& ops, std::span<const float> 
   const float min_reach =
       params_.min_p > 0 ? -std::log(params_.min_p) : std::numeric_limits<float>::infinity();
   if (!cut_k && !cut_p && std::isinf(min_reach)) {
-    return DrawFromAll(ops, logits, max, scale, u);
+    return DrawFromAll(ops, logits, max, scale, u, scratch);
   }
   // min_p bounds the reach for good. top_k and top_p start near the maximum and look further only
   // if too little was found there.
+  const bool bounded = !std::isinf(min_reach);
   float reach = cut_k || cut_p ? std::min(kFirstReach, min_reach) : min_reach;
-  double total = 0;  // mass of all that min_p leaves; only top_p without top_k asks for it
-  if (cut_p && !cut_k && std::isinf(min_reach)) {
-    total = ops.sum_exp(logits.data(), vocab, max, scale);
-  }
   for (;; reach = reach < kWideReach ? std::min(kWideReach, min_reach) : min_reach) {
-    std::span<Candidate> kept = Collect(ops, logits, max, scale, reach, scratch);
-    const bool all = reach >= min_reach || kept.size() == logits.size();
-    if (cut_k) {
-      const auto k = static_cast<size_t>(params_.top_k);
-      if (kept.size() < k && !all) continue;
-      if (kept.size() > k) {
-        std::nth_element(kept.begin(), kept.begin() + params_.top_k - 1, kept.end(), Heavier);
-        kept = kept.first(k);
-      }
+    Candidates kept{scratch->ids.data(), scratch->weights.data(), 0};
+    const float floor =
+        std::isinf(reach) ? std::numeric_limits<float>::lowest() : max - reach / scale;
+    kept.count = ops.collect(logits.data(), vocab, floor, kept.ids, kept.weights);
+    const bool all = reach >= min_reach || kept.count == vocab;
+    if (cut_k && kept.count < params_.top_k && !all) continue;
+    double mass = ops.weigh(kept.weights, kept.count, max, scale);
+    const float lowest = 0.9f * std::exp(-reach);  // below every weight
+    if (cut_k && kept.count > params_.top_k) {
+      Apply(ops, CutToCount(ops, kept, lowest, params_.top_k, scratch->undecided.data()), &kept);
+      mass = ops.sum_above(kept.weights, kept.count, -1.0f);
     }
     if (cut_p) {
-      const double mass = params_.top_p * (cut_k || !std::isinf(min_reach) ? Mass(kept) : total);
-      if (!cut_k && !all && Mass(kept) < mass) continue;
-      if (!cut_k && !std::isinf(min_reach) && !all) continue;  // the mass under min_p must be whole
-      kept = kept.first(SelectMass(kept, mass, scratch->mass));
+      // top_p is of what top_k and min_p leave: without top_k, also of what lies beyond the reach.
+      if (!cut_k && !all && bounded) continue;
+      const bool whole = cut_k || all;
+      const double total = whole ? mass : ops.sum_exp(logits.data(), vocab, max, scale);
+      const double wanted = params_.top_p * total;
+      if (!whole && mass < wanted) continue;
+      Apply(ops, CutToMass(ops, kept, lowest, wanted, scratch->undecided.data()), &kept);
     }
-    return PickByWeight(kept, u, scratch->mass);
+    return DrawFrom(ops, kept, u, scratch);
   }
 }
 

@@ -19,22 +19,18 @@ namespace vivace {
 // A worker's scratch, for rows of up to `vocab` logits.
 class SampleScratch {
  public:
-  struct Candidate {
-    float weight;  // exp of the scaled logit, 1 for the greatest
-    TokenId token;
-  };
-
-  // Weights lie in [0, 1]; those that share sign, exponent and five bits of mantissa share a
-  // bucket.
-  static constexpr int kBucketShift = 18;
-  static constexpr size_t kBuckets = (0x3f800000u >> kBucketShift) + 1;
+  static constexpr int32_t kRun = 1024;  // tokens whose weights are summed at once
 
   explicit SampleScratch(int32_t vocab)
-      : candidates(static_cast<size_t>(vocab)), ids(static_cast<size_t>(vocab)), mass(kBuckets) {}
+      : ids(static_cast<size_t>(vocab + kernels::kVocabSlack)),
+        weights(ids.size()),
+        undecided(ids.size()),
+        masses(static_cast<size_t>(vocab / kRun + 1)) {}
 
-  std::vector<Candidate> candidates;
-  std::vector<int32_t> ids;
-  std::vector<double> mass;  // of each bucket
+  std::vector<int32_t> ids;      // of candidates, ascending
+  std::vector<float> weights;    // theirs: exp of the scaled logit, 1 for the greatest
+  std::vector<float> undecided;  // weights that a cut may still leave or take
+  std::vector<double> masses;    // of runs of weights
 };
 
 class SamplerState {
@@ -46,12 +42,18 @@ class SamplerState {
 
   const SamplingParams& params() const { return params_; }
 
+  // True if the next token is the first of the greatest logits, whatever the rest: then the row
+  // need not be stored, and what the head found is told to Accept.
+  bool TakesArgmax() const;
+  void Accept(TokenId token);
+
   // Draws the token that stands at `position`. `logits` [vocab] is edited meanwhile and restored.
   // Nothing if a logit is NaN or +inf, or none is above -inf.
   std::optional<TokenId> Sample(const kernels::VocabOps& ops, std::span<float> logits,
                                 int32_t position, SampleScratch* scratch);
 
  private:
+  bool Greedy() const;
   void Edit(float* logits);
   void SetLogit(float* logits, TokenId token, float value);
   void Restore(float* logits);

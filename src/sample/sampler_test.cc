@@ -18,7 +18,7 @@ namespace {
 
 std::vector<Isa> Tiers() {
   std::vector<Isa> tiers;
-  for (const Isa isa : {Isa::kReference, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (Supported(isa)) tiers.push_back(isa);
   }
   return tiers;
@@ -66,13 +66,45 @@ class SamplerTest : public ::testing::TestWithParam<Isa> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Tiers, SamplerTest, ::testing::ValuesIn(Tiers()),
-                         [](const auto& tier) { return std::string(Name(tier.param)); });
+INSTANTIATE_TEST_SUITE_P(Tiers, SamplerTest, ::testing::ValuesIn(Tiers()), [](const auto& tier) {
+  std::string name(Name(tier.param));
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 TEST_P(SamplerTest, GreedyTakesTheFirstOfTheGreatest) {
   std::vector<float> logits = RandomLogits(49'152, 1);
   logits[100] = logits[40'000] = 50;
   EXPECT_EQ(Draw({.temperature = 0}, logits), 100);
+  logits[100] = std::nextafter(50.0f, 0.0f);  // a weight of one as well, and yet not the greatest
+  EXPECT_EQ(Draw({.temperature = 2, .top_k = 1}, logits), 40'000);
+}
+
+// What may be left to the head's argmax: exactly the rows on which nothing else bears.
+TEST(SamplerStateTest, TakesArgmaxOnlyIfNothingElseBears) {
+  const auto takes = [](const SamplingParams& params, std::vector<TokenId> eos = {2}) {
+    SamplerState state;
+    state.Bind(params, 0, std::vector<TokenId>{0, 1}, 2, eos, 64);
+    return state.TakesArgmax();
+  };
+  EXPECT_TRUE(takes({.temperature = 0}));
+  EXPECT_TRUE(takes({.temperature = 1, .top_k = 1}));
+  EXPECT_TRUE(takes({.temperature = 0, .top_p = 0.5f, .min_p = 0.5f}));
+  EXPECT_FALSE(takes({.temperature = 1}));
+  EXPECT_FALSE(takes({.temperature = 1, .top_k = 2}));
+  EXPECT_FALSE(takes({.temperature = 0, .presence_penalty = 1}));
+  EXPECT_FALSE(takes({.temperature = 0, .frequency_penalty = 1}));
+  EXPECT_FALSE(takes({.temperature = 0, .repetition_penalty = 1.1f}));
+  EXPECT_FALSE(takes({.temperature = 0, .logit_bias = {{1, 1.0f}}}));
+  EXPECT_FALSE(takes({.temperature = 0, .min_tokens = 1}));
+  EXPECT_TRUE(takes({.temperature = 0, .min_tokens = 1}, {}));
+
+  SamplerState state;
+  const SamplingParams params{.temperature = 0, .min_tokens = 2};
+  state.Bind(params, 0, std::vector<TokenId>{0, 1}, 1, std::vector<TokenId>{2}, 64);
+  EXPECT_FALSE(state.TakesArgmax()) << "one token so far, and EOS is banned";
+  state.Accept(1);
+  EXPECT_TRUE(state.TakesArgmax());
 }
 
 // Bug case 2.2: every road to greedy is greedy.
@@ -155,27 +187,78 @@ TEST_P(SamplerTest, CutsAgreeWithASortedVocabulary) {
   }
 }
 
-// The drawn token stands where the cumulative weights, heaviest first, reach u: for any count of
-// candidates, so also above the count where they are first sorted into buckets.
+// What is left of a row by the definition, with the sorted vocabulary this code avoids: weights of
+// the kept tokens by id, zero for the others.
+std::vector<double> KeptWeights(const SamplingParams& params, const std::vector<float>& logits) {
+  std::vector<TokenId> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto logit = [&](TokenId id) { return logits[static_cast<size_t>(id)]; };
+  std::ranges::stable_sort(order, std::greater(), logit);
+  const auto weight = [&](TokenId id) {
+    return std::exp((logit(id) - double{logit(order[0])}) / params.temperature);
+  };
+  const auto total = [&] {
+    return std::accumulate(order.begin(), order.end(), 0.0,
+                           [&](double sum, TokenId id) { return sum + weight(id); });
+  };
+  std::erase_if(order, [&](TokenId id) { return weight(id) < params.min_p; });
+  if (params.top_k > 0 && params.top_k < static_cast<int32_t>(order.size())) {
+    order.resize(static_cast<size_t>(params.top_k));
+  }
+  const double wanted = params.top_p * total();
+  std::vector<double> kept(logits.size());
+  double mass = 0;
+  for (const TokenId id : order) {
+    if (params.top_p < 1 && mass >= wanted) break;
+    mass += kept[static_cast<size_t>(id)] = weight(id);
+  }
+  return kept;
+}
+
+// The drawn token stands where the cumulative weights of what is kept, by id, reach u: on steep and
+// flat rows, with many equal logits, and for any count of candidates.
 TEST_P(SamplerTest, DrawsInvertTheCumulativeWeights) {
-  for (const float top_p : {0.3f, 0.9f, 0.999f}) {
-    const std::vector<float> logits = RandomLogits(20'000, 77, 1.0f);
-    std::vector<float> sorted = logits;
-    std::ranges::sort(sorted, std::greater());
-    std::vector<double> cumulative;
-    double sum = 0;
-    for (const float logit : sorted) cumulative.push_back(sum += std::exp(logit - sorted[0]));
-    const auto reach = [&](double mass) { return std::ranges::lower_bound(cumulative, mass); };
-    const double kept = *reach(top_p * cumulative.back());
-    for (int32_t position = 0; position < 40; ++position) {
-      const auto token = Draw({.top_p = top_p, .seed = 5}, logits, position);
-      const float logit = logits[static_cast<size_t>(*token)];
-      const auto rank = std::ranges::count_if(logits, [&](float x) { return x > logit; });
-      const auto wanted = reach(UniformDraw(5, 0, position) * kept) - cumulative.begin();
-      EXPECT_NEAR(static_cast<double>(rank), static_cast<double>(wanted), 1)
-          << "one of slack: rounding";
+  std::vector<std::vector<float>> rows = {RandomLogits(5000, 77, 1.0f),
+                                          RandomLogits(5011, 78, 0.1f), RandomLogits(501, 79, 9)};
+  rows.push_back(rows[0]);
+  for (float& logit : rows.back()) logit = std::round(logit * 2) / 2;
+  rows.emplace_back(2500, 1.25f);
+  for (const SamplingParams& params :
+       {SamplingParams{}, SamplingParams{.top_p = 0.3f}, SamplingParams{.top_p = 0.9f},
+        SamplingParams{.temperature = 3, .top_p = 0.999f}, SamplingParams{.top_k = 40},
+        SamplingParams{.top_k = 2000}, SamplingParams{.top_k = 2000, .top_p = 0.5f},
+        SamplingParams{.min_p = 0.05f}, SamplingParams{.top_p = 0.7f, .min_p = 0.01f},
+        SamplingParams{.top_k = 100'000, .top_p = 0.5f, .min_p = 0.2f}}) {
+    for (size_t row = 0; row < rows.size(); ++row) {
+      SCOPED_TRACE(::testing::Message() << "row " << row << " top_p " << params.top_p << " top_k "
+                                        << params.top_k << " min_p " << params.min_p);
+      const std::vector<double> kept = KeptWeights(params, rows[row]);
+      std::vector<double> reached(kept.size());
+      std::partial_sum(kept.begin(), kept.end(), reached.begin());
+      const double mass = reached.back();
+      // A token more or less at the edge of the cut, and the rounding of weights.
+      const double slack = 1 + 2e-5 * mass;
+      for (int32_t position = 0; position < 12; ++position) {
+        const auto token = Draw(params, rows[row], position);
+        ASSERT_TRUE(token);
+        const double at = UniformDraw(params.seed, 0, position) * mass;
+        const auto here = static_cast<size_t>(*token);
+        ASSERT_LE(reached[here] - kept[here] - slack, at);
+        ASSERT_GE(reached[here] + slack, at);
+      }
     }
   }
+}
+
+// Weights equal to the last bit at the cut: the lowest ids stay.
+TEST_P(SamplerTest, OfEqualTokensTheFirstAreKept) {
+  std::vector<float> logits(3000, 1.0f);
+  logits[2500] = 2.0f;
+  std::set<TokenId> wanted = {2500};
+  for (TokenId id = 0; id < 6; ++id) wanted.insert(id);
+  EXPECT_EQ(Support({.top_k = 7}, logits), wanted);
+  EXPECT_EQ(Support({.top_p = 1.0f}, {0, 0, 0}), (std::set<TokenId>{0, 1, 2}));
+  EXPECT_EQ(Support({.top_p = 0.6f}, {0, 0, 0}), (std::set<TokenId>{0, 1}));
 }
 
 TEST_P(SamplerTest, SameSeedAndPositionSameToken) {

@@ -18,7 +18,8 @@ int64_t MaxComputed(int64_t prompt_len, int64_t max_tokens) {
 Scheduler::Scheduler(const SchedulerConfig& config, std::unique_ptr<BlockHasher> hasher)
     : config_(config),
       max_running_(std::min(config.max_num_seqs, config.max_num_batched_tokens)),
-      kv_(config.kv, std::move(hasher)) {
+      kv_(config.kv, std::move(hasher)),
+      budget_(config.max_itl_ns) {
   VIVACE_CHECK(max_running_ >= 1 && config.max_model_len >= 1);
   slots_.resize(static_cast<size_t>(max_running_), nullptr);
   running_.reserve(slots_.size());

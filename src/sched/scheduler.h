@@ -1,7 +1,7 @@
 // Decides what each step computes: iteration-level continuous batching over a paged KV cache.
 //
-// Pure and deterministic: no threads, no clock, no tensors; the same calls give the same plans.
-// Used by one thread (the engine's), in this cycle:
+// Pure and deterministic: no threads, no clock, no tensors; the same calls, with the same times in
+// their results, give the same plans. Used by one thread (the engine's), in this cycle:
 //
 //   Add / Abort / ResetPrefixCache ...   any number of times, any time (see Abort)
 //   Plan(&plan, &changes)                then executor: ReleaseSlot for changes.released,
@@ -10,7 +10,8 @@
 //
 // Rules
 // - One budget of tokens a step. Sampled sequences (decodes) come first, then prompt chunks of
-//   those running, then new ones; a prompt may be cut anywhere.
+//   those running, then new ones; a prompt may be cut anywhere. With max_itl_ns the chunks are also
+//   held to a time, by what steps have taken so far (chunk_budget.h).
 // - Order: priority, then arrival. Nobody overtakes an earlier one of its priority, except that
 //   choices 2..n of a request wait, without holding up others, until the first has computed the
 //   prompt they share. A preempted sequence keeps its arrival, so it stands before all that came
@@ -34,6 +35,7 @@
 
 #include "base/ids.h"
 #include "kv/kv_cache_manager.h"
+#include "sched/chunk_budget.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
 
@@ -43,6 +45,7 @@ struct SchedulerConfig {
   int32_t max_num_seqs = 64;             // slots; also capped by the budget, one token each
   int32_t max_num_batched_tokens = 512;  // the budget
   int32_t max_model_len = 0;             // tokens of a sequence, prompt and output
+  int64_t max_itl_ns = 0;  // most time between tokens of a stream, if it can be; 0: any
   KvCacheConfig kv;
 };
 
@@ -109,6 +112,12 @@ struct SchedulerStats {
   int64_t prefix_queries = 0;  // prompt tokens looked up, at first schedule
   int64_t prefix_hits = 0;     // of these, found
   int64_t preemptions = 0;
+  // Steps in which prompts advanced beside decodes and were timed: how long they took, and were
+  // thought to take when they were planned.
+  int64_t mixed_steps = 0;
+  int64_t mixed_prompt_tokens = 0;
+  int64_t mixed_ns = 0;
+  int64_t mixed_predicted_ns = 0;
 };
 
 class Scheduler final {
@@ -175,9 +184,11 @@ class Scheduler final {
   bool TryStart(Sequence* sequence, PlanChanges* changes);
   int32_t Headroom(const Sequence& candidate) const;
   int32_t BudgetLeft(const StepPlan& plan) const;
+  int32_t TakeChunk(const Sequence& sequence, const StepPlan& plan);
   void AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan) const;
 
   // scheduler_commit.cc
+  void ObserveTime(const StepPlan& plan, int64_t elapsed_ns);
   void CommitItem(const PlanItem& item, const SampledToken* sampled, Effects* effects);
   static SeqFinish FinishOf(const Sequence& sequence, TokenId token);
 
@@ -188,6 +199,7 @@ class Scheduler final {
   SchedulerConfig config_;
   int32_t max_running_;
   KvCacheManager kv_;
+  ChunkBudget budget_;
 
   std::unordered_map<SeqKey, std::unique_ptr<Sequence>> sequences_;
   std::vector<Sequence*> slots_;  // [max_running], by SeqSlot; null: free
@@ -200,7 +212,7 @@ class Scheduler final {
   uint64_t next_arrival_ = 0;
   uint64_t step_ = 0;
   bool in_flight_ = false;
-  SchedulerStats counters_;  // prefix_* and preemptions
+  SchedulerStats counters_;  // prefix_*, preemptions, mixed_*
 };
 
 }  // namespace vivace

@@ -48,6 +48,7 @@ TEST(SchedulerAllocation, StepsAllocateNothing) {
   config.max_num_seqs = 8;
   config.max_num_batched_tokens = 32;
   config.max_model_len = 128;
+  config.max_itl_ns = 5'000'000;
   config.kv = {.num_blocks = 14, .block_size = 8, .enable_prefix_caching = true};
   Scheduler scheduler(config);
   StepPlan plan;
@@ -75,6 +76,7 @@ TEST(SchedulerAllocation, StepsAllocateNothing) {
       if (plan.empty()) continue;
       result.Clear();
       result.step = plan.step;
+      result.elapsed_ns = 1'000'000 + 200'000 * static_cast<int64_t>(plan.tokens.size());
       for (size_t item = 0; item < plan.items.size(); ++item) {
         if (!plan.items[item].sample) continue;
         result.sampled.push_back({.item = static_cast<int32_t>(item), .token = 5, .error = {}});

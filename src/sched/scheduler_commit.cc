@@ -10,6 +10,7 @@ void Scheduler::Commit(const StepPlan& plan, const StepResult& result, Effects* 
   VIVACE_CHECK(in_flight_ && plan.step == step_ && result.step == step_);
   effects->Clear();
   in_flight_ = false;
+  ObserveTime(plan, result.elapsed_ns);
 
   for (const StepResult::PromptRows& rows : result.prompt_rows) {
     const PlanItem& item = plan.items[rows.item];
@@ -32,6 +33,16 @@ void Scheduler::Commit(const StepPlan& plan, const StepResult& result, Effects* 
     }
     CommitItem(item, sampled, effects);
   }
+}
+
+void Scheduler::ObserveTime(const StepPlan& plan, int64_t elapsed_ns) {
+  if (elapsed_ns > 0 && plan.decode_tokens > 0 && plan.prefill_tokens > 0) {
+    counters_.mixed_steps += 1;
+    counters_.mixed_prompt_tokens += plan.prefill_tokens;
+    counters_.mixed_ns += elapsed_ns;
+    counters_.mixed_predicted_ns += budget_.predicted_ns();
+  }
+  budget_.Observe(elapsed_ns);
 }
 
 void Scheduler::CommitItem(const PlanItem& item, const SampledToken* sampled, Effects* effects) {

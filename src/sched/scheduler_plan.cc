@@ -31,17 +31,29 @@ int32_t Scheduler::BudgetLeft(const StepPlan& plan) const {
   return config_.max_num_batched_tokens - static_cast<int32_t>(plan.tokens.size());
 }
 
+// The share of a prompt that has its slot; 0: there is no room left in the step.
+int32_t Scheduler::TakeChunk(const Sequence& sequence, const StepPlan& plan) {
+  const int32_t wanted = std::min(sequence.remaining(), BudgetLeft(plan));
+  return budget_.Take({.position = sequence.computed,
+                       .wanted = wanted,
+                       .ends = wanted == sequence.remaining(),
+                       .all_logits = sequence.wants_prompt_rows});
+}
+
 // There are never more decodes than the budget: max_running_ sees to it.
 void Scheduler::PlanDecodes(StepPlan* plan, PlanChanges* changes) {
+  int64_t context = 0;
   for (size_t i = 0; i < running_.size();) {
     Sequence* sequence = running_[i];
     if (sequence->decoding() && MakeRoom(i, changes)) {
       AddItem(sequence, 1, plan);
       ++plan->decode_tokens;
+      context += sequence->length();
     }
     // Unless it was preempted and the next one has moved up.
     if (i < running_.size() && running_[i] == sequence) ++i;
   }
+  budget_.Begin(plan->decode_tokens, context);
 }
 
 // Room for the token that running_[i] feeds next, at the cost of those after it in order. False: it
@@ -81,9 +93,9 @@ void Scheduler::Preempt(Sequence* sequence, PlanChanges* changes) {
 // Their blocks were all taken when they started, so nothing can fail.
 void Scheduler::PlanRunningPrompts(StepPlan* plan) {
   for (Sequence* sequence : running_) {
-    const int32_t chunk = std::min(sequence->remaining(), BudgetLeft(*plan));
-    if (chunk == 0) return;
     if (sequence->decoding()) continue;
+    const int32_t chunk = TakeChunk(*sequence, *plan);
+    if (chunk == 0) return;
     AddItem(sequence, chunk, plan);
     plan->prefill_tokens += chunk;
   }
@@ -97,9 +109,10 @@ void Scheduler::PlanWaiting(StepPlan* plan, PlanChanges* changes) {
       ++i;
       continue;
     }
+    if (!budget_.HasRoom(sequence->length())) return;
     if (!TryStart(sequence, changes)) return;
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
-    const int32_t chunk = std::min(sequence->remaining(), BudgetLeft(*plan));
+    const int32_t chunk = TakeChunk(*sequence, *plan);
     AddItem(sequence, chunk, plan);
     plan->prefill_tokens += chunk;
   }

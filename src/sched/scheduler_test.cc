@@ -61,6 +61,7 @@ class SchedulerTest : public testing::Test {
   void Commit(TokenId token = kText, SampleError error = SampleError::kNone) {
     result.Clear();
     result.step = plan.step;
+    result.elapsed_ns = ns_per_token * static_cast<int64_t>(plan.tokens.size());
     for (size_t i = 0; i < plan.items.size(); ++i) {
       if (!plan.items[i].sample) continue;
       result.sampled.push_back({.item = static_cast<int32_t>(i),
@@ -110,6 +111,7 @@ class SchedulerTest : public testing::Test {
   std::map<SeqKey, int32_t> cached;
   std::map<SeqKey, int32_t> outputs;
   std::map<SeqKey, SeqFinish> finished;
+  int64_t ns_per_token = 0;  // what steps take; 0: nobody measures
 };
 
 // --- what can run at all (bug case 8.1 a, b; 8.3)
@@ -216,6 +218,69 @@ TEST_F(SchedulerTest, SmallRequestsBehindALongOneWaitBoundedly) {
   for (SeqKey key = 2; key <= 11; ++key) EXPECT_EQ(finished.count(key), 1u) << key;
   Drain();
   ExpectIdle();
+}
+
+// --- chunks held to a time (see chunk_budget_test.cc for the sizes)
+// ----------------------------------------------------------------------------------------
+
+class MaxItlTest : public SchedulerTest {
+ protected:
+  // A millisecond a token.
+  void StartStreams(int32_t count, int64_t max_itl_ms) {
+    SchedulerConfig config = SmallConfig();
+    config.max_num_batched_tokens = 512;
+    config.kv.num_blocks = 200;
+    config.max_itl_ns = max_itl_ms * 1'000'000;
+    ns_per_token = 1'000'000;
+    Start(config);
+    for (int32_t i = 0; i < count; ++i) Add(static_cast<SeqKey>(i + 1), Prompt(4), 500);
+    for (int32_t i = 0; i < 10; ++i) Step();
+  }
+};
+
+TEST_F(MaxItlTest, ALongPromptAdvancesByWhatTheTargetLeaves) {
+  StartStreams(4, 50);
+  Add(50, Prompt(1000, 5000), 2);
+  int32_t steps = 0;
+  for (; outputs[50] == 0; ++steps) {
+    Step();
+    EXPECT_LE(plan.tokens.size(), 46u);
+    EXPECT_EQ(plan.decode_tokens, 4) << "a stream missed a step";
+  }
+  EXPECT_LE(steps, 30) << "1000 tokens by 40 at a time";
+  EXPECT_EQ(scheduler->stats().mixed_steps, steps);
+  EXPECT_EQ(scheduler->stats().mixed_prompt_tokens, 1000);
+}
+
+TEST_F(MaxItlTest, WithoutDecodesTheStepIsLarger) {
+  StartStreams(0, 50);
+  Add(1, Prompt(1000, 5000), 2);
+  Plan();
+  EXPECT_EQ(plan.prefill_tokens, 256);
+  Commit();
+  Plan();
+  EXPECT_EQ(plan.prefill_tokens, 256) << "the least, though 200 tokens take the time";
+}
+
+// A sequence that the step has no time for takes no slot either.
+TEST_F(MaxItlTest, TheNextPromptStartsWhenThereIsTimeForIt) {
+  StartStreams(2, 30);
+  Add(50, Prompt(100, 5000), 2);
+  Add(51, Prompt(100, 9000), 2);
+  Step();
+  EXPECT_EQ(scheduler->stats().running, 3);
+  EXPECT_EQ(scheduler->stats().waiting, 1);
+  while (cached.count(51) == 0) Step();
+  EXPECT_EQ(finished.count(50) + static_cast<size_t>(outputs[50]), 1u)
+      << "in the step that ended the first";
+}
+
+// The least chunk is the first prompt's; others join while there is time.
+TEST_F(MaxItlTest, ShortPromptsGoTogether) {
+  StartStreams(2, 50);
+  for (SeqKey key = 50; key < 56; ++key) Add(key, Prompt(6, static_cast<TokenId>(key * 10)), 1);
+  Step();
+  EXPECT_GE(scheduler->stats().running + static_cast<int64_t>(finished.size()), 2 + 4);
 }
 
 // --- order

@@ -73,6 +73,7 @@ struct SampledToken {
 
 struct StepResult {
   uint64_t step = 0;
+  int64_t elapsed_ns = 0;  // from launch to result, by the engine's clock; 0: not measured
   std::vector<SampledToken> sampled;     // in the order of the plan's sampling items
   std::vector<LogprobRow> logprob_rows;  // sampled rows and prompt rows
   std::vector<TokenLogprob> top_logprobs;
@@ -86,6 +87,7 @@ struct StepResult {
   std::vector<PromptRows> prompt_rows;
 
   void Clear() {
+    elapsed_ns = 0;
     sampled.clear();
     logprob_rows.clear();
     top_logprobs.clear();

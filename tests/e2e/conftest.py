@@ -6,6 +6,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -21,6 +22,11 @@ MAKE_TINY_MODEL = pathlib.Path(BINARY).parent / "tests/make_tiny_model"
 START_TIMEOUT_S = 120
 
 
+# No test touches the cache of the user who runs it, whatever it starts.
+_CACHE = tempfile.TemporaryDirectory(prefix="vivace_cache_")
+os.environ["XDG_CACHE_HOME"] = _CACHE.name
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: left out of ./dev test")
     config.addinivalue_line("markers", "sanitize: also run against the ASan build")
@@ -34,9 +40,11 @@ def free_port():
 
 
 class Server:
-    """One `vivace serve`; `log` collects its stderr."""
+    """One `vivace serve`; `log` collects its stderr. Without a weight cache, if `flags` name none."""
 
     def __init__(self, model, *flags):
+        if "--weight-cache" not in flags:
+            flags += ("--weight-cache", "off")
         self.port = free_port()
         self.base = f"http://127.0.0.1:{self.port}"
         self.process = subprocess.Popen(

@@ -1,10 +1,11 @@
 """Greedy text and log-likelihood against the float32 reference of the real model, over HTTP."""
 
 import json
+import subprocess
 
 import pytest
 
-from conftest import MODEL, SHARED, need
+from conftest import BINARY, MODEL, SHARED, need
 
 REFERENCE = SHARED / "models/smollm2_reference.json"
 
@@ -49,8 +50,29 @@ def test_greedy_ids(tier, reference):
 
 def test_mean_nll(tier, reference):
     server, _, tolerance = tier
-    long = reference["long"]
-    answer = server.post("/v1/completions", {"prompt": long["ids"], "max_tokens": 0, "echo": True, "logprobs": 0})
+    assert mean_nll(server, reference) == pytest.approx(reference["long"]["mean_nll"], abs=tolerance)
+
+
+def mean_nll(server, reference):
+    answer = server.post("/v1/completions", {
+        "prompt": reference["long"]["ids"], "max_tokens": 0, "echo": True, "logprobs": 0})
     values = answer.json()["choices"][0]["logprobs"]["token_logprobs"][1:]
-    assert len(values) == len(long["prompt_logprobs"])
-    assert -sum(values) / len(values) == pytest.approx(long["mean_nll"], abs=tolerance)
+    assert len(values) == len(reference["long"]["prompt_logprobs"])
+    return -sum(values) / len(values)
+
+
+def test_int8_kv_cache_costs_little(make_server, reference):
+    means = {}
+    for dtype in ("auto", "int8"):
+        server = make_server(need(MODEL), "--served-model-name", "m", "--kv-cache-dtype", dtype)
+        means[dtype] = mean_nll(server, reference)
+        server.stop()
+    assert means["int8"] == pytest.approx(means["auto"], abs=0.01)
+
+
+def test_the_reference_tier_has_no_int8_kv_cache():
+    need(MODEL)
+    done = subprocess.run([BINARY, "serve", str(MODEL), "--isa", "reference", "--kv-cache-dtype", "int8"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "--kv-cache-dtype" in done.stderr

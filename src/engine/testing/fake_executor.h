@@ -4,9 +4,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "base/check.h"
@@ -29,6 +31,7 @@ class FakeExecutor final : public Executor {
 
   std::function<TokenId(std::span<const TokenId> tokens)> next;  // set before the first step
   std::atomic<bool> non_finite{false};                           // every sample is an error
+  std::chrono::microseconds per_token{0};                        // a step takes this long, at least
 
   // Steps launched from now on wait in Await until Release.
   void Hold() {
@@ -72,6 +75,7 @@ class FakeExecutor final : public Executor {
   }
 
   void Await(StepResult* result) override {
+    if (per_token.count() > 0) std::this_thread::sleep_for(per_token * plan_->tokens.size());
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !held_; });
     in_flight_ = false;

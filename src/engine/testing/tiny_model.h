@@ -59,7 +59,7 @@ inline std::unique_ptr<Executor> MakeExecutor(const EngineConfig& config,
 
 inline std::vector<Isa> Tiers() {
   std::vector<Isa> tiers;
-  for (const Isa isa : {Isa::kReference, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (Supported(isa)) tiers.push_back(isa);
   }
   return tiers;

@@ -98,7 +98,7 @@ void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
   const PreparedInput prepared = kLinearOps.prepare(input, *args.qkv, workspace.data, pool);
   kLinearOps.multiply(*args.qkv, prepared, Epilogue::kStore, raw, outputs, pool);
   const Layout layout(args.kv.geometry);
-  FinishQkvRows(
+  FinishQkvRows<ScalarHeads>(
       args, raw, outputs,
       [&](int32_t block, int32_t head, int32_t offset, const float* k, const float* v) {
         std::copy(k, k + layout.head_dim, layout.Key(args.kv.data, block, head, offset));

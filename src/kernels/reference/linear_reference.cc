@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 #include "quant/dequantize.h"
@@ -40,13 +41,48 @@ void UnpackRow(const PackedMatrix& matrix, int32_t row, float* out) {
   quant::DequantizeRow(matrix.dtype, matrix.data + offset, matrix.cols, out);
 }
 
-// The buffer: the rows as fp32, then one expanded weight row (two for pairs) per thread.
+// The greatest output of a row so far and the first id that has it. A NaN or +infinity counts as
+// {+infinity, -1}, which is better than all else.
+struct Best {
+  float value = -std::numeric_limits<float>::infinity();
+  int32_t id = -1;
+
+  bool BetterThan(const Best& other) const {
+    return value > other.value || (value == other.value && id < other.id);
+  }
+};
+
+Best AsBest(float output, int32_t id) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return output < kInfinity ? Best{output, id} : Best{kInfinity, -1};
+}
+
+// A thread's scratch: one expanded weight row (two for pairs), and for `argmax` one output of every
+// row and the best of every row.
+struct Scratch {
+  float* weights;
+  float* outputs;
+  Best* best;
+};
+
 size_t RowsBytes(int32_t rows, int32_t cols) {
   return Align(static_cast<size_t>(rows) * static_cast<size_t>(cols) * sizeof(float));
 }
+size_t BestBytes(int32_t rows) { return Align(static_cast<size_t>(rows) * sizeof(Best)); }
+size_t ScratchBytes(int32_t rows, int32_t cols) {
+  return RowsBytes(2, cols) + RowsBytes(rows, 1) + BestBytes(rows);
+}
 
+Scratch ScratchOf(const PreparedInput& input, int worker) {
+  std::byte* p = input.scratch + static_cast<size_t>(worker) * ScratchBytes(input.rows, input.cols);
+  auto* const weights = reinterpret_cast<float*>(p);
+  auto* const outputs = reinterpret_cast<float*>(p += RowsBytes(2, input.cols));
+  return {weights, outputs, reinterpret_cast<Best*>(p + RowsBytes(input.rows, 1))};
+}
+
+// The buffer: the rows as fp32, then the threads' scratch.
 size_t InputBytes(int32_t rows, int32_t cols, int threads) {
-  return RowsBytes(rows, cols) + static_cast<size_t>(threads) * RowsBytes(2, cols);
+  return RowsBytes(rows, cols) + static_cast<size_t>(threads) * ScratchBytes(rows, cols);
 }
 
 void Normalise(const float* x, int32_t cols, const RmsNorm& norm, float* out) {
@@ -92,7 +128,8 @@ float GeluTanh(float x) {
   return 0.5f * x * (1.0f + std::tanh(kSqrt2OverPi * (x + 0.044715f * x * x * x)));
 }
 
-// Output `n` of every row; `weights` is space for two expanded weight rows.
+// Output `n` of every row i at out[i * out_stride]; `weights` is space for two expanded weight
+// rows.
 void Output(const MatrixGroup& group, const PreparedInput& input, Epilogue epilogue, int64_t n,
             float* weights, float* out, int64_t out_stride) {
   const auto* x = reinterpret_cast<const float*>(input.fp32);
@@ -105,7 +142,7 @@ void Output(const MatrixGroup& group, const PreparedInput& input, Epilogue epilo
     UnpackRow(group.parts[p], static_cast<int32_t>(row), weights);
     for (int64_t i = 0; i < input.rows; ++i) {
       const float y = Dot(weights, x + i * cols, cols) + bias(n);
-      float& result = out[i * out_stride + n];
+      float& result = out[i * out_stride];
       result = epilogue == Epilogue::kAdd ? result + y : y;
     }
     return;
@@ -115,8 +152,19 @@ void Output(const MatrixGroup& group, const PreparedInput& input, Epilogue epilo
   for (int64_t i = 0; i < input.rows; ++i) {
     const float gate = Dot(weights, x + i * cols, cols) + bias(n);
     const float up = Dot(weights + cols, x + i * cols, cols) + bias(group.parts[0].rows + n);
-    out[i * out_stride + n] = (epilogue == Epilogue::kSiluMul ? Silu(gate) : GeluTanh(gate)) * up;
+    out[i * out_stride] = (epilogue == Epilogue::kSiluMul ? Silu(gate) : GeluTanh(gate)) * up;
   }
+}
+
+// Calls body(worker, n) for every output, in runs that whichever worker is free takes.
+template <typename Body>
+void ForEachOutput(int64_t outputs, ThreadPool& pool, Body body) {
+  std::atomic<int64_t> next{0};
+  pool.Run([&](int worker) {
+    for (int64_t first; (first = next.fetch_add(kRowsPerItem)) < outputs;) {
+      for (int64_t n = first; n < std::min(first + kRowsPerItem, outputs); ++n) body(worker, n);
+    }
+  });
 }
 
 void Multiply(const MatrixGroup& group, const PreparedInput& input, Epilogue epilogue, float* out,
@@ -126,16 +174,32 @@ void Multiply(const MatrixGroup& group, const PreparedInput& input, Epilogue epi
   VIVACE_DCHECK(!pairs || (group.num_parts == 2 && group.parts[0].rows == group.parts[1].rows));
   int64_t outputs = 0;
   for (int p = 0; p < (pairs ? 1 : group.num_parts); ++p) outputs += group.parts[p].rows;
-  std::atomic<int64_t> next{0};
-  pool.Run([&](int worker) {
-    auto* const weights = reinterpret_cast<float*>(input.scratch + static_cast<size_t>(worker) *
-                                                                       RowsBytes(2, input.cols));
-    for (int64_t first; (first = next.fetch_add(kRowsPerItem)) < outputs;) {
-      for (int64_t n = first; n < std::min(first + kRowsPerItem, outputs); ++n) {
-        Output(group, input, epilogue, n, weights, out, out_stride);
-      }
+  ForEachOutput(outputs, pool, [&](int worker, int64_t n) {
+    Output(group, input, epilogue, n, ScratchOf(input, worker).weights, out + n, out_stride);
+  });
+}
+
+void Argmax(const MatrixGroup& group, const PreparedInput& input, TokenId* best, ThreadPool& pool) {
+  if (input.rows == 0) return;
+  for (int worker = 0; worker < pool.size(); ++worker) {
+    std::fill_n(ScratchOf(input, worker).best, input.rows, Best{});
+  }
+  ForEachOutput(group.parts[0].rows, pool, [&](int worker, int64_t n) {
+    const Scratch scratch = ScratchOf(input, worker);
+    Output(group, input, Epilogue::kStore, n, scratch.weights, scratch.outputs, 1);
+    for (int32_t i = 0; i < input.rows; ++i) {
+      const Best candidate = AsBest(scratch.outputs[i], static_cast<int32_t>(n));
+      if (candidate.BetterThan(scratch.best[i])) scratch.best[i] = candidate;
     }
   });
+  for (int32_t i = 0; i < input.rows; ++i) {
+    Best all;
+    for (int worker = 0; worker < pool.size(); ++worker) {
+      const Best& candidate = ScratchOf(input, worker).best[i];
+      if (candidate.BetterThan(all)) all = candidate;
+    }
+    best[i] = all.id;
+  }
 }
 
 void Embed(const EmbedArgs& args, ThreadPool& pool) {
@@ -151,12 +215,14 @@ void Embed(const EmbedArgs& args, ThreadPool& pool) {
 
 constinit const LinearOps kLinearOps = {
     .isa = Isa::kReference,
+    .pack_version = 1,
     .can_pack = CanPack,
     .packed_bytes = PackedBytes,
     .pack = Pack,
     .input_bytes = InputBytes,
     .prepare = Prepare,
     .multiply = Multiply,
+    .argmax = Argmax,
     .embed = Embed,
 };
 

@@ -20,3 +20,11 @@ void Attention(const AttentionArgs& args, Workspace workspace, ThreadPool& pool)
 }
 
 }  // namespace vivace::kernels::avx2
+
+namespace vivace::kernels::avxvnni {
+
+void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
+  NormQkvImpl<avx2::Vec, x86::kAvxVnniLinearOps>(args, workspace, pool);
+}
+
+}  // namespace vivace::kernels::avxvnni

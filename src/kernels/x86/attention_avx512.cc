@@ -20,3 +20,21 @@ void Attention(const AttentionArgs& args, Workspace workspace, ThreadPool& pool)
 }
 
 }  // namespace vivace::kernels::avx512
+
+// Where dot products of bf16 are fast: the same cache, queries and weights rounded to bf16 as well.
+// In this file, because the instruction is written by hand and the rest is this tier's code.
+namespace vivace::kernels::avx512bf16 {
+
+size_t AttentionWorkspaceBytes(const WorkspaceShape& shape) {
+  return AttentionWorkspaceBytesImpl<x86::kAvx512Bf16LinearOps>(shape);
+}
+
+void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
+  NormQkvImpl<avx512::Vec, x86::kAvx512Bf16LinearOps>(args, workspace, pool);
+}
+
+void Attention(const AttentionArgs& args, Workspace workspace, ThreadPool& pool) {
+  AttentionImpl<avx512::Vec, Bf16DotElements<avx512::Vec>>(args, workspace, pool);
+}
+
+}  // namespace vivace::kernels::avx512bf16

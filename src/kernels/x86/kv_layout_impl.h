@@ -1,93 +1,179 @@
 // How the x86 tiers lay K and V out inside a cache block, as templates over the tier's Vec.
 //
-// Per block: kv heads one after the other; per head first K, then V.
-//   K  groups of 16 positions; in a group [head_dim/2][16 positions][2 dims]: one load holds a pair
-//      of dims for 16 (or 8) positions, so a score needs no horizontal sum.
-//   V  one row per position, head_dim padded to a multiple of 2 * kLanes. Inside each such piece
-//   the
-//      values j and j + kLanes share a 32-bit word, so that two bit operations widen bf16 to two
-//      vectors of consecutive dims.
-// fp32 caches have the same shape with two words where bf16 has one.
+// Per block: kv heads one after the other; per head first K, then V, both in groups of 16
+// positions.
+//   K  [head_dim/2][16 positions][2 dims]: one load holds a pair of dims for 16 (or 8) positions,
+//      so a score needs no horizontal sum.
+//   V  [8][head_dim, padded to a multiple of 2 * kLanes][2 positions]: one load holds a vector of
+//      dims for a pair of positions.
+// So two bit operations widen a load of bf16 to two vectors, and a load of int8 is what a
+// multiply-add of pairs takes. fp32 has no pairs to keep: K is [head_dim][16], V [16][head_dim].
+// An int8 group ends with 16 fp32 scales, one for each position: value = scale * int8.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "kernels/block_ops.h"
 
 namespace vivace::kernels {
 namespace {  // internal linkage: no tier may end up with another's instructions
 
-constexpr int kGroup = 16;            // positions of a K group
-constexpr int32_t kMaxHeadDim = 512;  // what the register-tile scratch is made for
+constexpr int kGroupShift = 4;
+constexpr int kGroup = 1 << kGroupShift;  // positions of a group
+constexpr int32_t kMaxHeadDim = 512;      // what the register-tile scratch is made for
+constexpr int kMaxLanes = 16;
+static_assert(int64_t{kMaxHeadDim} * 32767 * 127 <= std::numeric_limits<int32_t>::max(),
+              "an int8 score is a sum of head_dim products of an int16 and an int8");
+
+// Brings `bytes` from `p` on nearer; any address will do.
+[[maybe_unused]] inline void PrefetchBytes(const void* p, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char*>(p) + i);
+}
 
 template <class V>
 struct Bf16Elements {
   using T = uint16_t;
-  static typename V::F KeyEven(const T* group, int pair, int vec) {
+  using F = typename V::F;
+  static constexpr bool kInteger = false;
+  static constexpr bool kDot = false;
+  static constexpr int kScaleElements = 0;          // of T at the end of a group
+  static constexpr int kValueStep = 2 * V::kLanes;  // from one vector of dims to the next
+
+  static F KeyEven(const T* group, int pair, int vec) {
     return V::LoadLow(group + (pair * kGroup + vec * V::kLanes) * 2);
   }
-  static typename V::F KeyOdd(const T* group, int pair, int vec) {
+  static F KeyOdd(const T* group, int pair, int vec) {
     return V::LoadHigh(group + (pair * kGroup + vec * V::kLanes) * 2);
   }
-  static typename V::F ValueLow(const T* row, int piece) {
-    return V::LoadLow(row + piece * 2 * V::kLanes);
+  // `row` is where a pair of positions begins, here and below; an odd one is its second.
+  static F ValueEven(const T* row, int /*value_dim*/, int vec) {
+    return V::LoadLow(row + vec * kValueStep);
   }
-  static typename V::F ValueHigh(const T* row, int piece) {
-    return V::LoadHigh(row + piece * 2 * V::kLanes);
+  static F ValueOdd(const T* row, int /*value_dim*/, int vec) {
+    return V::LoadHigh(row + vec * kValueStep);
   }
-  static T Narrow(float x) {
-    uint32_t bits;
-    std::memcpy(&bits, &x, sizeof bits);
-    if (x != x) return static_cast<T>((bits >> 16) | 0x40);
-    return static_cast<T>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-  }
-  // Brings `count` elements from `p` on nearer; any address will do.
-  static void Prefetch(const T* p, int count) {
-    for (int i = 0; i < count * static_cast<int>(sizeof(T)); i += 64) {
-      __builtin_prefetch(reinterpret_cast<const char*>(p) + i);
+
+  static void StoreKey(T* group, int position, const float* k, int dims) {
+    alignas(64) T row[kMaxHeadDim];
+    Narrow(k, dims, row);
+    for (int i = 0; i < dims / 2; ++i) {
+      std::memcpy(group + (i * kGroup + position) * 2, row + 2 * i, 2 * sizeof(T));
     }
   }
-  static void StoreKey(T* group, int position, const float* k, int pairs) {
-    for (int i = 0; i < pairs; ++i) {
-      T* out = group + (i * kGroup + position) * 2;
-      out[0] = Narrow(k[2 * i]);
-      out[1] = Narrow(k[2 * i + 1]);
-    }
+  static void StoreValue(T* group, int position, const float* v, int dims, int value_dim) {
+    alignas(64) T row[kMaxHeadDim];
+    Narrow(v, dims, row);
+    T* out = group + position / 2 * 2 * value_dim + position % 2;
+    for (int d = 0; d < dims; ++d) out[2 * d] = row[d];
   }
-  static void StoreValuePiece(T* row, int piece, typename V::F low, typename V::F high) {
-    V::StorePair(row + piece * 2 * V::kLanes, low, high);
+
+ private:
+  static void Narrow(const float* x, int dims, T* row) {
+    for (int d = 0; d < dims; d += V::kLanes) V::StoreBf16(row + d, V::LoadFirst(x + d, dims - d));
   }
+};
+
+// The same cache, multiplied by dot products of bf16 pairs: queries and weights are rounded to bf16
+// too. V has DotBf16 then.
+template <class V>
+struct Bf16DotElements : Bf16Elements<V> {
+  static constexpr bool kDot = true;
 };
 
 template <class V>
 struct F32Elements {
   using T = float;
-  static typename V::F KeyEven(const T* group, int pair, int vec) {
+  using F = typename V::F;
+  static constexpr bool kInteger = false;
+  static constexpr bool kDot = false;
+  static constexpr int kScaleElements = 0;
+  static constexpr int kValueStep = V::kLanes;
+
+  static F KeyEven(const T* group, int pair, int vec) {
     return V::Load(group + 2 * pair * kGroup + vec * V::kLanes);
   }
-  static typename V::F KeyOdd(const T* group, int pair, int vec) {
+  static F KeyOdd(const T* group, int pair, int vec) {
     return V::Load(group + (2 * pair + 1) * kGroup + vec * V::kLanes);
   }
-  static typename V::F ValueLow(const T* row, int piece) {
-    return V::Load(row + piece * 2 * V::kLanes);
+  static F ValueEven(const T* row, int /*value_dim*/, int vec) {
+    return V::Load(row + vec * kValueStep);
   }
-  static typename V::F ValueHigh(const T* row, int piece) {
-    return V::Load(row + (piece * 2 + 1) * V::kLanes);
+  static F ValueOdd(const T* row, int value_dim, int vec) {
+    return V::Load(row + value_dim + vec * kValueStep);
   }
-  // Brings `count` elements from `p` on nearer; any address will do.
-  static void Prefetch(const T* p, int count) {
-    for (int i = 0; i < count * static_cast<int>(sizeof(T)); i += 64) {
-      __builtin_prefetch(reinterpret_cast<const char*>(p) + i);
+
+  static void StoreKey(T* group, int position, const float* k, int dims) {
+    for (int d = 0; d < dims; ++d) group[d * kGroup + position] = k[d];
+  }
+  static void StoreValue(T* group, int position, const float* v, int dims, int value_dim) {
+    std::memcpy(group + static_cast<int64_t>(position) * value_dim, v, sizeof(float) * dims);
+  }
+};
+
+// Int8 with a scale for each position: max |x| / 127. A row with a NaN or an infinity has the
+// scale infinity and zeros, so that whoever sees it gets NaN and nobody else anything.
+template <class V>
+struct Int8Elements {
+  using T = int8_t;
+  using F = typename V::F;
+  static constexpr bool kInteger = true;
+  static constexpr bool kDot = false;
+  static constexpr int kScaleElements = kGroup * sizeof(float);
+  static constexpr int kValueStep = 2 * V::kLanes;
+
+  // 2 * kLanes values as 16 bits.
+  static typename V::I Key(const T* group, int pair, int vec) {
+    return V::WidenBytes(group + (pair * kGroup + vec * V::kLanes) * 2);
+  }
+  static typename V::I Value(const T* row, int vec) {
+    return V::WidenBytes(row + vec * kValueStep);
+  }
+  // The scales of a group of K or V whose rows have `dims` values.
+  static const float* Scales(const T* group, int dims) {
+    return reinterpret_cast<const float*>(group + dims * kGroup);
+  }
+
+  static void StoreKey(T* group, int position, const float* k, int dims) {
+    alignas(64) T row[kMaxHeadDim + kMaxLanes];
+    StoreScale(group + dims * kGroup, position, Quantize(k, dims, row));
+    for (int i = 0; i < dims / 2; ++i) {
+      std::memcpy(group + (i * kGroup + position) * 2, row + 2 * i, 2);
     }
   }
-  static void StoreKey(T* group, int position, const float* k, int pairs) {
-    for (int i = 0; i < 2 * pairs; ++i) group[i * kGroup + position] = k[i];
+  static void StoreValue(T* group, int position, const float* v, int dims, int value_dim) {
+    alignas(64) T row[kMaxHeadDim + kMaxLanes];
+    StoreScale(group + value_dim * kGroup, position, Quantize(v, dims, row));
+    T* out = group + position / 2 * 2 * value_dim + position % 2;
+    for (int d = 0; d < dims; ++d) out[2 * d] = row[d];
   }
-  static void StoreValuePiece(T* row, int piece, typename V::F low, typename V::F high) {
-    V::Store(row + piece * 2 * V::kLanes, low);
-    V::Store(row + (piece * 2 + 1) * V::kLanes, high);
+
+ private:
+  static constexpr float kSmallest = 1e-30f;  // rows below it are zeros: 127 / max stays finite
+
+  static void StoreScale(T* scales, int position, float scale) {
+    std::memcpy(scales + position * sizeof(float), &scale, sizeof(float));
+  }
+  static float Quantize(const float* x, int dims, T* row) {
+    F most = V::Zero();
+    uint32_t bad = 0;
+    for (int d = 0; d < dims; d += V::kLanes) {
+      const F v = V::LoadFirst(x + d, dims - d);
+      bad |= V::NonFiniteBits(v);
+      most = V::Max(most, V::Abs(v));
+    }
+    const float max = V::ReduceMax(most);
+    if (bad != 0 || max < kSmallest) {
+      std::memset(row, 0, dims);
+      return bad != 0 ? std::numeric_limits<float>::infinity() : 0.0f;
+    }
+    const F inverse = V::Set1(127.0f / max);
+    for (int d = 0; d < dims; d += V::kLanes) {
+      V::StoreInt8(row + d, V::Mul(V::LoadFirst(x + d, dims - d), inverse));
+    }
+    return max / 127.0f;
   }
 };
 
@@ -99,27 +185,44 @@ struct KvLayout {
   explicit KvLayout(const KvGeometry& g)
       : block_size(g.block_size),
         value_dim((g.head_dim + 2 * V::kLanes - 1) / (2 * V::kLanes) * (2 * V::kLanes)),
-        key_group(static_cast<int64_t>(g.head_dim) * kGroup),
+        key_group(int64_t{g.head_dim} * kGroup + Kv::kScaleElements),
+        value_group(int64_t{value_dim} * kGroup + Kv::kScaleElements),
         keys(g.block_size / kGroup * key_group),
-        head(keys + static_cast<int64_t>(g.block_size) * value_dim),
+        head(keys + g.block_size / kGroup * value_group),
         block(head * g.kv_heads) {}
 
+  // The group of position `offset` of a block.
   T* Key(std::byte* data, int32_t block_id, int32_t kv_head, int32_t offset) const {
     return reinterpret_cast<T*>(data) + block_id * block + kv_head * head +
            offset / kGroup * key_group;
   }
   T* Value(std::byte* data, int32_t block_id, int32_t kv_head, int32_t offset) const {
     return reinterpret_cast<T*>(data) + block_id * block + kv_head * head + keys +
-           static_cast<int64_t>(offset) * value_dim;
+           offset / kGroup * value_group;
   }
 
   int32_t block_size;
   int32_t value_dim;  // padded
-  int64_t key_group;
+  int64_t key_group, value_group;
   int64_t keys;  // of one head
   int64_t head;
   int64_t block;
 };
+
+// Calls fn.template operator()<Elements>() for the cache's element type.
+// `Bf16` is how bf16 is multiplied.
+template <class V, class Bf16 = Bf16Elements<V>, class Fn>
+auto WithElements(KvDType dtype, Fn&& fn) {
+  switch (dtype) {
+    case KvDType::kF32:
+      return fn.template operator()<F32Elements<V>>();
+    case KvDType::kI8:
+      return fn.template operator()<Int8Elements<V>>();
+    case KvDType::kBF16:
+      break;
+  }
+  return fn.template operator()<Bf16>();
+}
 
 template <class V>
 size_t KvBlockBytesImpl(const KvGeometry& g) {
@@ -127,10 +230,9 @@ size_t KvBlockBytesImpl(const KvGeometry& g) {
       g.block_size < kGroup || g.block_size % kGroup != 0) {
     return 0;
   }
-  if (g.dtype == KvDType::kF32) {
-    return static_cast<size_t>(KvLayout<V, F32Elements<V>>(g).block) * sizeof(float);
-  }
-  return static_cast<size_t>(KvLayout<V, Bf16Elements<V>>(g).block) * sizeof(uint16_t);
+  return WithElements<V>(g.dtype, [&]<class Kv>() {
+    return static_cast<size_t>(KvLayout<V, Kv>(g).block) * sizeof(typename Kv::T);
+  });
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 namespace vivace::kernels::x86 {
 
 extern const LinearOps kAvx2LinearOps;
+extern const LinearOps kAvxVnniLinearOps;
 extern const LinearOps kAvx512LinearOps;
+extern const LinearOps kAvx512Bf16LinearOps;
 
 }  // namespace vivace::kernels::x86

@@ -5,6 +5,7 @@
 #include "kernels/linear.h"
 #include "kernels/qkv_rows_impl.h"
 #include "kernels/x86/attention_impl.h"
+#include "kernels/x86/qkv_heads_impl.h"
 
 namespace vivace::kernels {
 namespace {
@@ -25,20 +26,6 @@ size_t AttentionWorkspaceBytesImpl(const WorkspaceShape& shape) {
   return Align64(norm_qkv > attention ? norm_qkv : attention);
 }
 
-template <class V, class Kv>
-void StoreHead(const KvLayout<V, Kv>& layout, std::byte* data, int32_t head_dim, int32_t block,
-               int32_t head, int32_t offset, const float* k, const float* v) {
-  Kv::StoreKey(layout.Key(data, block, head, offset), offset % kGroup, k, head_dim / 2);
-  auto* row = layout.Value(data, block, head, offset);
-  constexpr int kPiece = 2 * V::kLanes;
-  for (int piece = 0; piece * kPiece < head_dim; ++piece) {
-    const float* from = v + piece * kPiece;
-    const int left = head_dim - piece * kPiece;
-    Kv::StoreValuePiece(row, piece, V::LoadFirst(from, left),
-                        V::LoadFirst(from + V::kLanes, left - V::kLanes));
-  }
-}
-
 template <class V, class Kv, const LinearOps& kLinear>
 void NormQkvOf(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
   const InputRows input{.x = args.x,
@@ -53,22 +40,22 @@ void NormQkvOf(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
   const PreparedInput prepared = kLinear.prepare(input, *args.qkv, workspace.data, pool);
   kLinear.multiply(*args.qkv, prepared, Epilogue::kStore, raw, outputs, pool);
   const KvLayout<V, Kv> layout(args.kv.geometry);
-  const int32_t head_dim = args.kv.geometry.head_dim;
-  FinishQkvRows(
+  const int32_t dim = args.kv.geometry.head_dim;
+  FinishQkvRows<VectorHeads<V>>(
       args, raw, outputs,
       [&](int32_t block, int32_t head, int32_t offset, const float* k, const float* v) {
-        StoreHead<V, Kv>(layout, args.kv.data, head_dim, block, head, offset, k, v);
+        const int32_t position = offset % kGroup;
+        Kv::StoreKey(layout.Key(args.kv.data, block, head, offset), position, k, dim);
+        Kv::StoreValue(layout.Value(args.kv.data, block, head, offset), position, v, dim,
+                       layout.value_dim);
       },
       pool);
 }
 
 template <class V, const LinearOps& kLinear>
 void NormQkvImpl(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
-  if (args.kv.geometry.dtype == KvDType::kF32) {
-    NormQkvOf<V, F32Elements<V>, kLinear>(args, workspace, pool);
-  } else {
-    NormQkvOf<V, Bf16Elements<V>, kLinear>(args, workspace, pool);
-  }
+  WithElements<V>(args.kv.geometry.dtype,
+                  [&]<class Kv>() { NormQkvOf<V, Kv, kLinear>(args, workspace, pool); });
 }
 
 }  // namespace

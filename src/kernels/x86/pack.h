@@ -12,7 +12,10 @@ namespace vivace::kernels::x86 {
 // The packed format of a source type; nothing if these tiers have no kernel for it.
 std::optional<Format> FormatOf(DType dtype);
 
-size_t TileBytes(Format format);
+inline constexpr uint32_t kPackVersion = 2;
+
+// Bytes of a panel of `blocks` blocks of 32 columns.
+int64_t PanelBytes(Format format, int32_t blocks);
 int32_t NumPanels(int32_t rows);
 int32_t NumBlocks(int32_t cols);
 

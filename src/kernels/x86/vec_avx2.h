@@ -4,16 +4,18 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace vivace::kernels::avx2 {
 
 struct Vec {
   using F = __m256;
+  using I = __m256i;
   static constexpr int kLanes = 8;
-  static constexpr int kScoreRows = 6;
+  static constexpr int kScoreRows = 4;
   static constexpr int kScoreVecs = 2;
-  static constexpr int kValueRows = 6;
-  static constexpr int kValuePairs = 1;
+  static constexpr int kValueRows = 5;
+  static constexpr int kValueVecs = 2;
 
   static F Zero() { return _mm256_setzero_ps(); }
   static F Set1(float x) { return _mm256_set1_ps(x); }
@@ -24,6 +26,12 @@ struct Vec {
   static F Mul(F a, F b) { return _mm256_mul_ps(a, b); }
   static F Max(F a, F b) { return _mm256_max_ps(a, b); }
   static F Fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  // Fma(a, b, sum) where sums fill the registers: GCC 12 may choose a form that overwrites a
+  // factor, and then copies and spills sums.
+  static F Accumulate(F sum, F a, F b) {
+    asm("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+    return sum;
+  }
 
   static __m256 LaneMask(int lo, int hi) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -51,6 +59,14 @@ struct Vec {
     const F d = _mm256_sub_ps(a, a);
     return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(d, d, _CMP_UNORD_Q)));
   }
+
+  static F Abs(F x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
+  static F LoadEachTwice(const float* p) {
+    const __m256i twice = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
+    return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), twice);
+  }
+  static F SwapNeighbours(F x) { return _mm256_permute_ps(x, 0xb1); }
+  static F SubAdd(F a, F b) { return _mm256_addsub_ps(a, b); }
 
   static float ReduceMax(F x) {
     __m128 a = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
@@ -105,11 +121,34 @@ struct Vec {
     return _mm256_castps_si256(
         _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), nan));
   }
-  static void StorePair(uint16_t* p, F low, F high) {
-    const __m256i hi =
-        _mm256_and_si256(RoundToBf16(high), _mm256_set1_epi32(static_cast<int>(0xffff0000u)));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
-                        _mm256_or_si256(hi, _mm256_srli_epi32(RoundToBf16(low), 16)));
+  static void StoreBf16(uint16_t* p, F x) {
+    const __m256i bits = _mm256_srli_epi32(RoundToBf16(x), 16);
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(p),
+        _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1)));
+  }
+
+  static I IntZero() { return _mm256_setzero_si256(); }
+  static I SetWord(const void* p) {
+    int32_t word;
+    std::memcpy(&word, p, sizeof word);
+    return _mm256_set1_epi32(word);
+  }
+  static I WidenBytes(const int8_t* p) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static I DotPairs(I sum, I a, I b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
+  static F ToFloat(I x) { return _mm256_cvtepi32_ps(x); }
+  static __m128i PackInt16(F x) {
+    const __m256i i = _mm256_cvtps_epi32(x);
+    return _mm_packs_epi32(_mm256_castsi256_si128(i), _mm256_extracti128_si256(i, 1));
+  }
+  static void StoreInt16(int16_t* p, F x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), PackInt16(x));
+  }
+  static void StoreInt8(int8_t* p, F x) {
+    const __m128i words = PackInt16(x);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
   }
 };
 

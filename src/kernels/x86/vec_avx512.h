@@ -6,17 +6,21 @@
 #include <immintrin.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace vivace::kernels::avx512 {
 
 struct Vec {
   using F = __m512;
   static constexpr int kLanes = 16;
-  // Register tiles of attention: query rows, and vectors of 16 positions or pairs of dim vectors.
+  // Register tiles of attention: query rows, and vectors of positions or dims.
   static constexpr int kScoreRows = 6;
   static constexpr int kScoreVecs = 4;
   static constexpr int kValueRows = 6;
-  static constexpr int kValuePairs = 2;
+  static constexpr int kValueVecs = 4;
+
+  // Sixteen 32-bit integers, or thirty-two of 16 bits.
+  using I = __m512i;
 
   static F Zero() { return _mm512_setzero_ps(); }
   static F Set1(float x) { return _mm512_set1_ps(x); }
@@ -27,6 +31,12 @@ struct Vec {
   static F Mul(F a, F b) { return _mm512_mul_ps(a, b); }
   static F Max(F a, F b) { return _mm512_max_ps(a, b); }
   static F Fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  // Fma(a, b, sum) where sums fill the registers: GCC 12 may choose a form that overwrites a
+  // factor, and then copies and spills sums.
+  static F Accumulate(F sum, F a, F b) {
+    asm("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+  }
 
   static __mmask16 LaneMask(int lo, int hi) {
     const uint32_t below_hi = hi >= kLanes ? 0xffffu : (hi <= 0 ? 0u : (1u << hi) - 1);
@@ -48,6 +58,16 @@ struct Vec {
   }
   // Lanes that are NaN or infinite.
   static uint32_t NonFiniteBits(F a) { return _mm512_fpclass_ps_mask(a, 0x99); }
+
+  static F Abs(F x) { return _mm512_abs_ps(x); }
+  // p[0], p[0], p[1], p[1], ...: reads kLanes / 2 floats.
+  static F LoadEachTwice(const float* p) {
+    const __m512i twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return _mm512_permutexvar_ps(twice, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
+  }
+  static F SwapNeighbours(F x) { return _mm512_permute_ps(x, 0xb1); }
+  // a - b in even lanes, a + b in odd ones; rounded once, as either operation alone.
+  static F SubAdd(F a, F b) { return _mm512_fmaddsub_ps(a, _mm512_set1_ps(1.0f), b); }
 
   static float ReduceMax(F x) { return _mm512_reduce_max_ps(x); }
   static float ReduceAdd(F x) {
@@ -93,6 +113,43 @@ struct Vec {
     return _mm512_castsi512_ps(
         _mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
   }
+  static I IntZero() { return _mm512_setzero_si512(); }
+  // The 32 bits at p in every lane.
+  static I SetWord(const void* p) {
+    int32_t word;
+    std::memcpy(&word, p, sizeof word);
+    return _mm512_set1_epi32(word);
+  }
+  // 2 * kLanes bytes, each as 16 bits.
+  static I WidenBytes(const int8_t* p) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  // sum + a[2i] * b[2i] + a[2i + 1] * b[2i + 1] in lane i; exact.
+  // By hand: GCC 12 copies the sum of the intrinsic to and fro, which costs half the speed.
+  static I DotPairs(I sum, I a, I b) {
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+  }
+  // The same of pairs of bf16, on machines with AVX512_BF16 only; by hand, so that it needs no
+  // flag.
+  static F DotBf16(F sum, I a, I b) {
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+  }
+  static I LoadWords(const uint16_t* p) { return _mm512_loadu_si512(p); }
+  static I MaskWords(I x, uint32_t mask) {
+    return _mm512_and_si512(x, _mm512_set1_epi32(static_cast<int>(mask)));
+  }
+  static F ToFloat(I x) { return _mm512_cvtepi32_ps(x); }
+  // kLanes integers, rounded to nearest even and saturated.
+  static void StoreInt16(int16_t* p, F x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(x)));
+  }
+  static void StoreInt8(int8_t* p, F x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
+  }
+
   // Rounds to nearest even; a NaN stays one.
   static __m512i RoundToBf16(F x) {
     const __m512i bits = _mm512_castps_si512(x);
@@ -102,10 +159,9 @@ struct Vec {
     const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
     return _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x00400000));
   }
-  static void StorePair(uint16_t* p, F low, F high) {
-    const __m512i hi =
-        _mm512_and_si512(RoundToBf16(high), _mm512_set1_epi32(static_cast<int>(0xffff0000u)));
-    _mm512_storeu_si512(p, _mm512_or_si512(hi, _mm512_srli_epi32(RoundToBf16(low), 16)));
+  static void StoreBf16(uint16_t* p, F x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm512_cvtepi32_epi16(_mm512_srli_epi32(RoundToBf16(x), 16)));
   }
 };
 

@@ -1,4 +1,8 @@
-// Passes over a row of logits for the x86 tiers, as templates over the tier's Vec. Included by
+// Passes over a row of logits for the x86 tiers, as templates over the tier's Vec with two
+// additions:
+//   Compress(x, bits)   the lanes whose bit is set, in front
+//   Iota(first)         first, first + 1, ... as the bits of int32
+// Integers travel through as bits of floats: nothing computes with them. Included by
 // vocab_<tier>.cc only; internal linkage, so that no tier can end up with another's instructions.
 #pragma once
 
@@ -25,18 +29,35 @@ void ForVectors(const float* x, int32_t count, float filler, Visit&& visit) {
   }
 }
 
+// The same with four chains, for passes of an instruction or two per value that would otherwise
+// wait for their own last result: visit(chain, vector), the chain a constant once inlined.
+template <class V, class Visit>
+void ForFourChains(const float* x, int32_t count, float filler, Visit&& visit) {
+  int32_t i = 0;
+  for (; i + 4 * V::kLanes <= count; i += 4 * V::kLanes) {
+    visit(0, V::Load(x + i));
+    visit(1, V::Load(x + i + V::kLanes));
+    visit(2, V::Load(x + i + 2 * V::kLanes));
+    visit(3, V::Load(x + i + 3 * V::kLanes));
+  }
+  ForVectors<V>(x + i, count - i, filler, [&](int32_t, typename V::F v) { visit(0, v); });
+}
+
 // All lanes of the maximum compare false against a NaN, so NaN and +inf are looked for on their
 // own.
 template <class V>
 float MaxImpl(const float* x, int32_t count) {
   const auto limit = V::Set1(std::numeric_limits<float>::max());
-  auto best = V::Set1(kMinusInfinity);
-  uint32_t bad = 0;
-  ForVectors<V>(x, count, kMinusInfinity, [&](int32_t, typename V::F v) {
-    bad |= ~V::GreaterEqualBits(limit, v) & ((1u << V::kLanes) - 1);
-    best = V::Max(best, v);
+  constexpr uint32_t kAllLanes = (1u << V::kLanes) - 1;
+  const auto least = V::Set1(kMinusInfinity);
+  typename V::F best[4] = {least, least, least, least};
+  uint32_t good = kAllLanes;
+  ForFourChains<V>(x, count, kMinusInfinity, [&](int chain, typename V::F v) {
+    good &= V::GreaterEqualBits(limit, v);
+    best[chain] = V::Max(best[chain], v);
   });
-  return bad != 0 ? NAN : V::ReduceMax(best);
+  if (good != kAllLanes) return NAN;
+  return V::ReduceMax(V::Max(V::Max(best[0], best[1]), V::Max(best[2], best[3])));
 }
 
 template <class V>
@@ -81,22 +102,93 @@ int32_t CountAboveImpl(const float* x, int32_t count, float value) {
   return n;
 }
 
+// Writes the kept lanes of each vector at out[n]: whole vectors, whose rest the next one
+// overwrites. In place that is safe: what is written ends where what was read ends.
 template <class V>
-int32_t CollectImpl(const float* x, int32_t count, float floor, int32_t* out) {
+int32_t CollectImpl(const float* x, int32_t count, float floor, int32_t* ids, float* values) {
   const auto limit = V::Set1(floor);
   int32_t n = 0;
-  for (int32_t i = 0; i < count; i += V::kLanes) {
-    const int left = count - i < V::kLanes ? count - i : V::kLanes;
-    const auto v = left == V::kLanes ? V::Load(x + i) : V::LoadFirst(x + i, left);
-    uint32_t bits = V::GreaterEqualBits(v, limit) & ((1u << left) - 1);
-    for (; bits != 0; bits &= bits - 1) out[n++] = i + std::countr_zero(bits);
+  ForVectors<V>(x, count, kMinusInfinity, [&](int32_t i, typename V::F v) {
+    const uint32_t bits = V::GreaterEqualBits(v, limit);
+    if (bits == 0) return;
+    V::Store(values + n, V::Compress(v, bits));
+    V::Store(reinterpret_cast<float*>(ids + n), V::Compress(V::Iota(i), bits));
+    n += std::popcount(bits);
+  });
+  return n;
+}
+
+template <class V>
+double WeighImpl(float* x, int32_t count, float shift, float scale) {
+  constexpr int32_t kRun = 32 * V::kLanes;
+  const auto s = V::Set1(shift), k = V::Set1(scale);
+  double total = 0;
+  for (int32_t begin = 0; begin < count; begin += kRun) {
+    const int32_t size = count - begin < kRun ? count - begin : kRun;
+    auto sum = V::Zero();
+    ForVectors<V>(x + begin, size, kMinusInfinity, [&](int32_t i, typename V::F v) {
+      const auto z = V::Mul(V::Sub(v, s), k);
+      const auto e = V::SelectGreater(z, V::Set1(-87.0f), V::Exp(z), V::Zero());
+      sum = V::Add(sum, e);
+      if (size - i >= V::kLanes) {
+        V::Store(x + begin + i, e);
+      } else {
+        alignas(64) float lanes[V::kLanes];
+        V::Store(lanes, e);
+        for (int32_t j = i; j < size; ++j) x[begin + j] = lanes[j - i];
+      }
+    });
+    total += V::ReduceAddDouble(sum);
   }
+  return total;
+}
+
+template <class V>
+double SumAboveImpl(const float* x, int32_t count, float value) {
+  constexpr int32_t kRun = 64 * V::kLanes;
+  const auto limit = V::Set1(value);
+  double total = 0;
+  for (int32_t begin = 0; begin < count; begin += kRun) {
+    const int32_t size = count - begin < kRun ? count - begin : kRun;
+    typename V::F sum[4] = {V::Zero(), V::Zero(), V::Zero(), V::Zero()};
+    ForFourChains<V>(x + begin, size, kMinusInfinity, [&](int chain, typename V::F v) {
+      sum[chain] = V::Add(sum[chain], V::SelectGreater(v, limit, v, V::Zero()));
+    });
+    total += V::ReduceAddDouble(V::Add(V::Add(sum[0], sum[1]), V::Add(sum[2], sum[3])));
+  }
+  return total;
+}
+
+template <class V>
+int32_t KeepBetweenImpl(const float* x, int32_t count, float low, float high, float* out) {
+  const auto l = V::Set1(low), h = V::Set1(high);
+  int32_t n = 0;
+  ForVectors<V>(x, count, kMinusInfinity, [&](int32_t, typename V::F v) {
+    const uint32_t bits = V::GreaterBits(v, l) & V::GreaterEqualBits(h, v);
+    V::Store(out + n, V::Compress(v, bits));
+    n += std::popcount(bits);
+  });
+  return n;
+}
+
+template <class V>
+int32_t KeepPairsImpl(int32_t* ids, float* x, int32_t count, float floor) {
+  const auto limit = V::Set1(floor);
+  int32_t n = 0;
+  ForVectors<V>(x, count, kMinusInfinity, [&](int32_t i, typename V::F v) {
+    const uint32_t bits = V::GreaterEqualBits(v, limit);
+    const auto kept = V::Compress(V::Load(reinterpret_cast<const float*>(ids + i)), bits);
+    V::Store(x + n, V::Compress(v, bits));
+    V::Store(reinterpret_cast<float*>(ids + n), kept);
+    n += std::popcount(bits);
+  });
   return n;
 }
 
 template <class V>
 constexpr VocabOps MakeVocabOps() {
-  return {MaxImpl<V>, FindImpl<V>, SumExpImpl<V>, CountAboveImpl<V>, CollectImpl<V>};
+  return {MaxImpl<V>,   FindImpl<V>,     SumExpImpl<V>,      CountAboveImpl<V>, CollectImpl<V>,
+          WeighImpl<V>, SumAboveImpl<V>, KeepBetweenImpl<V>, KeepPairsImpl<V>};
 }
 
 }  // namespace

@@ -62,6 +62,11 @@ TEST(ServerMetrics, PageIsValidIdleAndBusy) {
   stats.blocks_total = 8;
   stats.blocks_used = 2;
   stats.generation_tokens = 17;
+  stats.step_ns = 30'000'000;
+  stats.kernel_ns = 20'000'000;
+  stats.sample_ns = 8'000'000;
+  stats.step_buckets[2] = 3;
+  stats.step_buckets.back() = 1;
   const PrometheusPage page(metrics.Render(stats));
   EXPECT_THAT(page.problems(), IsEmpty());
   EXPECT_EQ(page.Value("vllm:num_requests_running", {{"model_name", "m\"x\\y\nz"}}), 2);
@@ -72,6 +77,11 @@ TEST(ServerMetrics, PageIsValidIdleAndBusy) {
   EXPECT_EQ(page.Value("vivace:http_responses_total", {{"status", "5xx"}}), 1);
   EXPECT_EQ(page.Value("vllm:inter_token_latency_seconds_bucket", {{"le", "0.0005"}}), 0);
   EXPECT_EQ(page.Value("vllm:inter_token_latency_seconds_bucket", {{"le", "0.001"}}), 5);
+  EXPECT_EQ(page.Value("vivace:engine_step_seconds_bucket", {{"le", "0.002"}}), 0);
+  EXPECT_EQ(page.Value("vivace:engine_step_seconds_bucket", {{"le", "0.004"}}), 3);
+  EXPECT_EQ(page.Value("vivace:engine_step_seconds_count"), 4);
+  EXPECT_NEAR(page.Value("vivace:engine_step_seconds_sum").value_or(0), 0.03, 1e-9);
+  EXPECT_EQ(page.Value("vivace:engine_step_microseconds_total", {{"part", "other"}}), 2'000);
   EXPECT_GT(page.Value("process_resident_memory_bytes"), 1e6);
 }
 

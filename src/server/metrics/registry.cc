@@ -76,6 +76,14 @@ void Histogram::Observe(double value, int64_t times) {
   sum_.fetch_add(value * static_cast<double>(times), std::memory_order_relaxed);
 }
 
+void Histogram::Mirror(std::span<const int64_t> buckets, double sum) {
+  VIVACE_CHECK(buckets.size() == bounds_.size() + 1);
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    buckets_[i].store(buckets[i], std::memory_order_relaxed);
+  }
+  sum_.store(sum, std::memory_order_relaxed);
+}
+
 MetricsRegistry::Series* MetricsRegistry::AddSeries(std::string_view name, std::string_view help,
                                                     Kind kind, const Labels& labels) {
   auto family = std::find_if(families_.begin(), families_.end(),

@@ -44,6 +44,8 @@ class Histogram {
   void Observe(double value);
   // Several equal observations at once.
   void Observe(double value, int64_t times);
+  // Mirrors a histogram that is kept elsewhere: one count per bucket, +Inf included, and their sum.
+  void Mirror(std::span<const int64_t> buckets, double sum);
 
  private:
   friend class MetricsRegistry;

@@ -61,7 +61,32 @@ void ServerMetrics::AddEngineFamilies() {
   blocks_used_ = registry_.AddGauge("vivace:kv_blocks_used", "KV blocks that a sequence holds.");
   blocks_cached_ =
       registry_.AddGauge("vivace:kv_blocks_cached", "Free KV blocks whose contents can be found.");
+  AddStepFamilies();
+}
+
+void ServerMetrics::AddStepFamilies() {
+  static constexpr auto kStepBounds = [] {
+    std::array<double, kStepBoundsMs.size()> seconds = kStepBoundsMs;
+    for (double& bound : seconds) bound /= 1000.0;
+    return seconds;
+  }();
   steps_ = registry_.AddCounter("vivace:engine_steps_total", "Steps completed.");
+  step_seconds_ = registry_.AddHistogram("vivace:engine_step_seconds",
+                                         "Steps, from planning to publishing.", kStepBounds);
+  static constexpr const char* kPartNames[] = {"kernels", "sampling", "other"};
+  for (size_t i = 0; i < step_parts_.size(); ++i) {
+    step_parts_[i] =
+        registry_.AddCounter("vivace:engine_step_microseconds_total",
+                             "Time of all steps, by what it went to.", {{"part", kPartNames[i]}});
+  }
+  mixed_steps_ = registry_.AddCounter("vivace:mixed_steps_total",
+                                      "Steps in which prompts advanced beside running answers.");
+  mixed_prompt_tokens_ =
+      registry_.AddCounter("vivace:mixed_step_prompt_tokens_total",
+                           "Prompt tokens of these steps: the chunks that --max-itl allowed.");
+  mixed_us_ = registry_.AddCounter("vivace:mixed_step_microseconds_total", "Time of these steps.");
+  mixed_predicted_us_ = registry_.AddCounter("vivace:mixed_step_predicted_microseconds_total",
+                                             "Time these steps were planned to take.");
 }
 
 void ServerMetrics::AddRequestFamilies() {
@@ -126,9 +151,21 @@ std::string ServerMetrics::Render(const EngineStats& stats) {
   prefix_queries_->Mirror(stats.prefix_queries);
   prefix_hits_->Mirror(stats.prefix_hits);
   preemptions_->Mirror(stats.preemptions);
-  steps_->Mirror(stats.step);
+  MirrorSteps(stats);
   resident_bytes_->Set(ResidentBytes());
   return registry_.Render();
+}
+
+void ServerMetrics::MirrorSteps(const EngineStats& stats) {
+  steps_->Mirror(stats.step);
+  step_seconds_->Mirror(stats.step_buckets, static_cast<double>(stats.step_ns) * 1e-9);
+  const int64_t parts_ns[] = {stats.kernel_ns, stats.sample_ns,
+                              stats.step_ns - stats.kernel_ns - stats.sample_ns};
+  for (size_t i = 0; i < step_parts_.size(); ++i) step_parts_[i]->Mirror(parts_ns[i] / 1000);
+  mixed_steps_->Mirror(stats.mixed_steps);
+  mixed_prompt_tokens_->Mirror(stats.mixed_prompt_tokens);
+  mixed_us_->Mirror(stats.mixed_ns / 1000);
+  mixed_predicted_us_->Mirror(stats.mixed_predicted_ns / 1000);
 }
 
 }  // namespace vivace::server

@@ -52,6 +52,8 @@ class ServerMetrics {
 
  private:
   void AddEngineFamilies();
+  void AddStepFamilies();
+  void MirrorSteps(const EngineStats& stats);
   void AddRequestFamilies();
 
   MetricsRegistry registry_;
@@ -71,6 +73,12 @@ class ServerMetrics {
   Counter* prefix_hits_;
   Counter* preemptions_;
   Counter* steps_;
+  Histogram* step_seconds_;
+  std::array<Counter*, 3> step_parts_{};  // in microseconds: kernels, sampling, the rest
+  Counter* mixed_steps_;
+  Counter* mixed_prompt_tokens_;
+  Counter* mixed_us_;
+  Counter* mixed_predicted_us_;
   Gauge* resident_bytes_;
   Gauge* start_time_;
 };

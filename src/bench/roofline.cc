@@ -1,0 +1,134 @@
+#include "bench/roofline.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "tensor/dtype.h"
+
+namespace vivace::bench {
+namespace {
+
+void Add(const model::WeightSpec& weight,
+         const std::function<MatrixCost(const model::WeightSpec&)>& matrix, ModelCost::Part* part) {
+  const MatrixCost cost = matrix(weight);
+  const double macs = static_cast<double>(weight.rows) * weight.cols;
+  part->bytes += static_cast<double>(cost.bytes);
+  (cost.integer ? part->integer_macs : part->float_macs) += macs;
+}
+
+// Positions seen by rows at [first, first + rows), added up; the row at p sees itself and all
+// before it, or the last `window`.
+double PositionsSeen(int32_t first, int32_t rows, int32_t window) {
+  const auto triangle = [](double n) { return n * (n + 1) / 2; };
+  const double from = first, to = static_cast<double>(first) + rows;
+  if (window == 0) return triangle(to) - triangle(from);
+  const double growing_end = std::clamp<double>(window, from, to);  // rows before see all
+  return triangle(growing_end) - triangle(from) + (to - growing_end) * window;
+}
+
+double BestRate(const MachineLimits& limits, int threads, std::initializer_list<MacKind> kinds) {
+  double best = 0;
+  for (const MacKind kind : kinds) best = std::max(best, limits.MacRate(kind, threads));
+  return best;
+}
+
+// Zero work takes no time, whatever the rate.
+double Seconds(double work, double rate) { return work > 0 ? work / rate : 0; }
+
+}  // namespace
+
+ModelCost CostOf(const model::ModelSpec& spec, size_t kv_block_bytes, int32_t block_size,
+                 const std::function<MatrixCost(const model::WeightSpec&)>& matrix) {
+  ModelCost cost;
+  for (const model::LayerSpec& layer : spec.layers) {
+    const model::AttentionSpec& a = layer.attention;
+    for (const auto* weight :
+         {&a.q, &a.k, &a.v, &a.o, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down})
+      if (weight->present()) Add(*weight, matrix, &cost.body);
+    cost.attention.push_back(
+        {.macs_per_position = 2.0 * a.heads * a.head_dim,
+         .bytes_per_position = static_cast<double>(kv_block_bytes) / block_size,
+         .window = a.window});
+  }
+  Add(spec.lm_head, matrix, &cost.head);
+  return cost;
+}
+
+Result<ModelCost> CostOf(const model::ModelFile& file, const kernels::BlockOps& ops,
+                         const kernels::KvGeometry& kv) {
+  Status fault;
+  const bool integer_tier = ops.isa != Isa::kReference;
+  ModelCost cost = CostOf(file.spec(), ops.kv_block_bytes(kv), kv.block_size,
+                          [&](const model::WeightSpec& weight) {
+                            const auto view = file.Weight(weight);
+                            if (!view) {
+                              fault = tl::unexpected<Error>(view.error());
+                              return MatrixCost{};
+                            }
+                            return MatrixCost{ops.packed_bytes(view->dtype, view->rows, view->cols),
+                                              integer_tier && Info(view->dtype).block_elems > 1};
+                          });
+  VIVACE_RETURN_IF_ERROR(fault);
+  return cost;
+}
+
+StepCost CostOf(const ModelCost& model, std::span<const StepPart> parts) {
+  double rows = 0, logit_rows = 0;
+  StepCost cost;
+  for (const StepPart& part : parts) {
+    rows += part.rows;
+    logit_rows += part.logit_rows;
+    for (const ModelCost::AttentionLayer& layer : model.attention) {
+      const double end = static_cast<double>(part.first_position) + part.rows;
+      const double read =
+          layer.window > 0 ? std::min<double>(end, layer.window + part.rows - 1) : end;
+      cost.bytes += read * layer.bytes_per_position;
+      cost.attention_macs +=
+          layer.macs_per_position * PositionsSeen(part.first_position, part.rows, layer.window);
+    }
+  }
+  cost.bytes += model.body.bytes + (logit_rows > 0 ? model.head.bytes : 0);
+  cost.integer_macs = rows * model.body.integer_macs + logit_rows * model.head.integer_macs;
+  cost.float_macs = rows * model.body.float_macs + logit_rows * model.head.float_macs;
+  return cost;
+}
+
+StepRates RatesFor(const MachineLimits& limits, Isa isa, kernels::KvDType kv, int threads,
+                   double working_set) {
+  using enum MacKind;
+  StepRates rates;
+  rates.bytes = limits.ReadRate(static_cast<size_t>(working_set), threads);
+  const double scalar = BestRate(limits, threads, {kFp32Xmm});
+  if (isa == Isa::kReference) {
+    rates.integer_macs = rates.float_macs = rates.attention_macs = scalar;
+    return rates;
+  }
+  if (isa >= Isa::kAvx512) {
+    rates.integer_macs = BestRate(limits, threads, {kDpbusdZmm, kDpbusdYmm});
+    rates.float_macs = BestRate(limits, threads, {kFp32Zmm, kFp32Ymm});
+    if (isa > Isa::kAvx512)  // bf16 products
+      rates.float_macs = std::max(rates.float_macs, BestRate(limits, threads, {kDpbf16Zmm}));
+  } else {
+    rates.integer_macs = BestRate(limits, threads, {kMaddubsYmm, kFp32Ymm});
+    if (isa > Isa::kAvx2)
+      rates.integer_macs = std::max(rates.integer_macs, BestRate(limits, threads, {kDpbusdVex}));
+    rates.float_macs = BestRate(limits, threads, {kFp32Ymm});
+  }
+  // An integer cache may be multiplied as integers.
+  const bool float_cache = kv == kernels::KvDType::kF32 || kv == kernels::KvDType::kBF16;
+  rates.attention_macs =
+      float_cache ? rates.float_macs : std::max(rates.integer_macs, rates.float_macs);
+  return rates;
+}
+
+std::string_view Name(Side side) { return side == Side::kBandwidth ? "bandwidth" : "compute"; }
+
+StepLimit LimitOf(const StepCost& cost, const StepRates& rates) {
+  const double reading = Seconds(cost.bytes, rates.bytes);
+  const double computing = Seconds(cost.integer_macs, rates.integer_macs) +
+                           Seconds(cost.float_macs, rates.float_macs) +
+                           Seconds(cost.attention_macs, rates.attention_macs);
+  return {std::max(reading, computing), reading >= computing ? Side::kBandwidth : Side::kCompute};
+}
+
+}  // namespace vivace::bench

@@ -1,0 +1,35 @@
+#include <fmt/format.h>
+
+#include "cli/bench_commands.h"
+#include "cli/commands.h"
+#include "cli/verbs.h"
+
+namespace vivace::cli {
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"limits", BenchLimits, "what this machine can do: clock, bandwidth, multiply-adds, barriers"},
+    {"steps", BenchSteps, "prompts and decoding steps of a model, as fractions of those limits"},
+};
+
+void PrintHelp(FILE* out) {
+  fmt::print(out, "usage: vivace bench COMMAND [ARGUMENTS]\n\nMeasures in this process.\n\n");
+  PrintVerbs(kVerbs, out);
+  fmt::print(out, "\nvivace bench COMMAND --help lists the flags of one.\n");
+}
+
+}  // namespace
+
+int Bench(std::span<const std::string> args) {
+  if (args.empty()) {
+    PrintHelp(stderr);
+    return kExitUsage;
+  }
+  if (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    PrintHelp(stdout);
+    return 0;
+  }
+  return RunVerb("vivace bench", kVerbs, args);
+}
+
+}  // namespace vivace::cli

@@ -1,0 +1,82 @@
+#include "sched/chunk_budget.h"
+
+#include <algorithm>
+
+namespace vivace {
+namespace {
+
+// A gap is a step, the publishing of its tokens and a wake-up of whoever sends them.
+constexpr double kStepShare = 0.9;
+
+// The shortfall is where predictions with it added are exceeded once in some dozens of steps: each
+// excess raises it by kRaise, each step lets kRelease of it go. One slow step costs little, and on
+// a machine that is noisy throughout the margin ends where excesses get rarer, or at the cap.
+constexpr double kRaise = 0.04;
+constexpr double kRelease = 0.006;
+constexpr double kMaxShortfall = 0.5;
+
+}  // namespace
+
+void ChunkBudget::Begin(int32_t decodes, int64_t decode_context) {
+  shape_ = {.decodes = decodes, .decode_context = decode_context};
+}
+
+double ChunkBudget::LimitNs() const {
+  const auto target = static_cast<double>(target_ns_);
+  if (shape_.decodes == 0) return target * kQuietTargets;
+  return target * kStepShare / (1.0 + shortfall_);
+}
+
+bool ChunkBudget::Fits(const Request& request, int32_t count) const {
+  StepShape shape = shape_;
+  shape.AddPrompt(request.position, count, request.all_logits,
+                  request.ends && count == request.wanted);
+  return model_.Predict(shape) <= LimitNs();
+}
+
+// Predictions grow with the count.
+int32_t ChunkBudget::LargestThatFits(const Request& request) const {
+  int32_t fits = 0;
+  int32_t too_many = request.wanted + 1;
+  while (too_many - fits > 1) {
+    const int32_t middle = fits + (too_many - fits) / 2;
+    (Fits(request, middle) ? fits : too_many) = middle;
+  }
+  return fits;
+}
+
+// Tokens the step computes of prompts in any case.
+int32_t ChunkBudget::Least() const { return shape_.decodes == 0 ? kQuietChunk : kMinChunk; }
+
+bool ChunkBudget::HasRoom(int32_t position) const {
+  if (!governed() || shape_.prompt_rows < Least()) return true;
+  if (!model_.knows_prompts()) return shape_.decodes > 0 && shape_.prompt_rows < kUntimedChunk;
+  return Fits({.position = position, .wanted = kMinChunk}, kMinChunk);
+}
+
+int32_t ChunkBudget::Take(const Request& request) {
+  if (request.wanted == 0 || !HasRoom(request.position)) return 0;
+  int32_t count = request.wanted;
+  if (governed()) {
+    const int32_t least = std::max(Least() - shape_.prompt_rows, kMinChunk);
+    const int32_t fits =
+        model_.knows_prompts() ? LargestThatFits(request) : kUntimedChunk - shape_.prompt_rows;
+    count = std::min(std::max(fits, least), request.wanted);
+  }
+  shape_.AddPrompt(request.position, count, request.all_logits,
+                   request.ends && count == request.wanted);
+  return count;
+}
+
+void ChunkBudget::Observe(int64_t elapsed_ns) {
+  if (!governed() || elapsed_ns <= 0) return;
+  if (mixed() && model_.knows_prompts()) {
+    const bool exceeded =
+        static_cast<double>(elapsed_ns) > model_.Predict(shape_) * (1.0 + shortfall_);
+    shortfall_ -= shortfall_ * kRelease;
+    if (exceeded) shortfall_ = std::min(shortfall_ + kRaise, kMaxShortfall);
+  }
+  model_.Observe(shape_, elapsed_ns);
+}
+
+}  // namespace vivace
