@@ -1,5 +1,7 @@
 #include "engine/forward.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace vivace {
@@ -27,8 +29,12 @@ Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const ker
       embedding_scale_(spec.embedding_scale),
       logits_stride_(plan.logits_stride),
       block_size_(plan.limits.block_size),
-      prefix_groups_(plan.shape.max_sequences) {
-  std::byte* kv = memory_.Take(plan.kv_bytes);
+      prefix_groups_(plan.shape.max_sequences),
+      prefault_({.data = memory_.Take(plan.kv_bytes),
+                 .layers = spec.layers.size(),
+                 .block_bytes = plan.kv_block_bytes,
+                 .num_blocks = plan.limits.num_blocks}) {
+  std::byte* kv = memory_.bytes().data();
   const kernels::WorkspaceShape& shape = plan.shape;
   const int64_t wide = int64_t{shape.heads} * shape.head_dim;
   x_ = TakeFloats(&memory_, shape.max_rows, shape.hidden);
@@ -62,17 +68,26 @@ size_t Forward::RopeOf(const model::RopeSpec& rope, const MemoryPlan& plan) {
 void Forward::Prepare(const StepPlan& plan) {
   sequences_.clear();
   positions_.clear();
+  int64_t end_block = 0;
   for (const PlanItem& item : plan.items) {
+    const auto blocks =
+        std::span(plan.block_ids)
+            .subspan(static_cast<size_t>(item.first_block), static_cast<size_t>(item.num_blocks));
+    for (const BlockId block :
+         blocks.subspan(static_cast<size_t>(item.first_position / block_size_))) {
+      end_block = std::max<int64_t>(end_block, block.value + 1);
+    }
     sequences_.push_back({.first_row = item.first_token,
                           .num_rows = item.num_tokens,
                           .first_position = item.first_position,
-                          .blocks = plan.block_ids.data() + item.first_block});
+                          .blocks = blocks.data()});
     for (int32_t i = 0; i < item.num_tokens; ++i) positions_.push_back(item.first_position + i);
   }
   VIVACE_DCHECK(positions_.size() == plan.tokens.size());
   rows_ = {static_cast<int32_t>(plan.tokens.size()), sequences_,
            prefix_groups_.Find(sequences_, block_size_)};
   for (RopeTable& rope : ropes_) rope.Fill(positions_);
+  prefault_.Reach(end_block);
 }
 
 void Forward::Run(const StepPlan& plan) {

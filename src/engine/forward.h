@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "engine/arena.h"
 #include "engine/memory_plan.h"
+#include "engine/prefault.h"
 #include "engine/prefix_groups.h"
 #include "engine/rope_table.h"
 #include "engine/weights.h"
@@ -71,6 +72,7 @@ class Forward {
   std::vector<kernels::SequenceRows> sequences_;
   std::vector<int32_t> positions_;
   PrefixGroups prefix_groups_;
+  Prefault prefault_;
 };
 
 }  // namespace vivace

@@ -65,6 +65,17 @@ TEST_F(ChunkBudgetTest, ChunksFillTheTargetAndNoMore) {
   EXPECT_LT(Step(8, 8'000), Step(8, 0)) << "a later chunk costs more";
 }
 
+// The small chunks at a prompt's end do not tell what rows cost from what positions cost.
+TEST_F(ChunkBudgetTest, ALongPromptsEndDoesNotMislead) {
+  for (int32_t prompt = 0; prompt < 3; ++prompt) {
+    for (int32_t position = 0; position < 4'000;) {
+      const int32_t count = Step(8, position);
+      EXPECT_LE(Time(8, position, count), 50 * kMs) << "prompt " << prompt << " at " << position;
+      position += count;
+    }
+  }
+}
+
 TEST_F(ChunkBudgetTest, NeverMoreThanIsWanted) {
   Learn();
   EXPECT_EQ(Step(8, 0, 37), 37);
