@@ -149,8 +149,7 @@ LatencyReport SimulateLatency(uint64_t seed) {
   report.digest = run.digest();
   report.description = fmt::format(
       "seed {}: {} streams take {:.1f} ms, a prompt's row {:.2f} ms, noise {:.1f} %, {} outliers "
-      "in "
-      "1000 of up to {:.0f} ms, target {:.0f} ms",
+      "in 1000 of up to {:.0f} ms, target {:.0f} ms",
       seed, streams, report.decodes_alone_ms, speed.batch_row * 1e-6, speed.noise * 100,
       speed.outliers_per_mille, speed.outlier * 1e-6, report.target_ms);
   return report;

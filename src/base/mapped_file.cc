@@ -40,6 +40,7 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   // Non-blocking, so that a FIFO is refused below and not waited for.
   file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.fd_ < 0) return SystemFault(path, errno);
+  const int64_t now_ns = WallNanos();
   struct stat info;
   if (::fstat(file.fd_, &info) != 0) return SystemFault(path, errno);
   if (S_ISDIR(info.st_mode)) {
@@ -52,7 +53,8 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   file.stamp_ = {.size = static_cast<uint64_t>(info.st_size),
                  .modified_ns = Nanos(info.st_mtim),
                  .changed_ns = Nanos(info.st_ctim),
-                 .inode = info.st_ino};
+                 .inode = info.st_ino,
+                 .seen_ns = now_ns};
   const auto size = static_cast<size_t>(info.st_size);
   if (size == 0) return file;
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd_, 0);

@@ -23,6 +23,7 @@ struct FileStamp {
   int64_t modified_ns = 0;
   int64_t changed_ns = 0;
   uint64_t inode = 0;
+  int64_t seen_ns = 0;  // when this was read, by the wall clock
 };
 
 class MappedFile {

@@ -1,6 +1,5 @@
 #include "bench/mac_kernels.h"
 
-#include <cpuid.h>
 #include <immintrin.h>
 
 #include <array>
@@ -13,16 +12,10 @@ namespace vivace::bench {
 namespace {
 
 bool Avx2() { return Supported(Isa::kAvx2); }
+bool AvxVnni() { return Supported(Isa::kAvxVnni); }
 bool Avx512() { return Supported(Isa::kAvx512); }
+bool Avx512Bf16() { return Supported(Isa::kAvx512Bf16); }
 bool Always() { return true; }
-
-// Leaf 7, subleaf 1, register A.
-bool Leaf71(int bit) {
-  uint32_t a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && ((a >> bit) & 1) != 0;
-}
-bool AvxVnni() { return Avx2() && Leaf71(4); }
-bool Avx512Bf16() { return Avx512() && Leaf71(5); }
 
 constexpr int kXmmChains = 12;
 

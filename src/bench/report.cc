@@ -26,11 +26,6 @@ std::string Array(const Items& items, Format format) {
   return out + "]";
 }
 
-std::string CaseName(const StepCase& step) {
-  return step.is_prompt() ? fmt::format("prompt {}", step.prompt)
-                          : fmt::format("decode {} at {}", step.batch, step.context);
-}
-
 }  // namespace
 
 std::string Text(const MachineLimits& limits) {
@@ -66,7 +61,7 @@ std::string Text(const StepReport& report) {
   for (const StepFigures& f : report.figures) {
     out +=
         fmt::format("{:<18} {:>10.2f} {:>9.0f} {:>10.2f}   {:<10} {:>7.1f}% {:>7.1f}% {:>4.1f}%\n",
-                    CaseName(f.step), f.seconds * 1e3, f.tokens_per_second, f.fraction_of_limit,
+                    bench::Name(f.step), f.seconds * 1e3, f.tokens_per_second, f.fraction_of_limit,
                     bench::Name(f.limit.side), f.kernel_share * 100, f.sample_share * 100,
                     (1 - f.kernel_share - f.sample_share) * 100);
   }

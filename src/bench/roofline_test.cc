@@ -117,7 +117,7 @@ MachineLimits SomeMachine() {
   limits.reads = {{1 << 20, 2, 400, 0}, {4 << 20, 2, 200, 0}};
   limits.macs = {{MacKind::kFp32Ymm, 2, 10},   {MacKind::kMaddubsYmm, 2, 20},
                  {MacKind::kDpbusdVex, 2, 40}, {MacKind::kFp32Zmm, 2, 15},
-                 {MacKind::kDpbusdZmm, 2, 80}, {MacKind::kDpbf16Zmm, 2, 12},
+                 {MacKind::kDpbusdZmm, 2, 80}, {MacKind::kDpbf16Zmm, 2, 30},
                  {MacKind::kFp32Xmm, 2, 3},    {MacKind::kDpbusdZmm, 1, 45}};
   return limits;
 }
@@ -128,8 +128,11 @@ TEST(Roofline, ATierIsHeldToItsOwnInstructions) {
   EXPECT_EQ(RatesFor(limits, Isa::kAvx512, bf16, 2, 1 << 20).integer_macs, 80);
   EXPECT_EQ(RatesFor(limits, Isa::kAvx512, bf16, 2, 1 << 20).float_macs, 15);
   EXPECT_EQ(RatesFor(limits, Isa::kAvx512, bf16, 1, 1 << 20).integer_macs, 45);
+  EXPECT_EQ(RatesFor(limits, Isa::kAvx512Bf16, bf16, 2, 1 << 20).float_macs, 30);
+  EXPECT_EQ(RatesFor(limits, Isa::kAvxVnni, bf16, 2, 1 << 20).integer_macs, 40);
   EXPECT_EQ(RatesFor(limits, Isa::kAvx2, bf16, 2, 1 << 20).integer_macs, 20);
   EXPECT_EQ(RatesFor(limits, Isa::kAvx2, bf16, 2, 1 << 20).attention_macs, 10);
+  EXPECT_EQ(RatesFor(limits, Isa::kAvx2, kernels::KvDType::kI8, 2, 1 << 20).attention_macs, 20);
   EXPECT_EQ(RatesFor(limits, Isa::kReference, bf16, 2, 1 << 20).integer_macs, 3);
 }
 

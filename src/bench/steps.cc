@@ -87,17 +87,14 @@ void Bench::ChooseCases(StepReport* report) {
   const size_t available = AvailableMemory();
   const size_t free = available > report->weight_bytes ? available - report->weight_bytes : 0;
   const auto add = [&](const StepCase& step, int32_t sequences, int32_t tokens) {
-    const std::string name = step.is_prompt()
-                                 ? fmt::format("prompt {}", step.prompt)
-                                 : fmt::format("decode {} at {}", step.batch, step.context);
     const int64_t blocks = sequences * BlocksOf(tokens);
     const size_t bytes = static_cast<size_t>(blocks) * block_bytes;
     if (tokens > context) {
       report->left_out.push_back(
-          fmt::format("{}: the model was made for {} tokens", name, context));
+          fmt::format("{}: the model was made for {} tokens", Name(step), context));
     } else if (available > 0 && bytes > free / kKvShare) {
-      report->left_out.push_back(fmt::format("{}: its cache would take {} and {} are free", name,
-                                             FormatBytes(bytes), FormatBytes(free)));
+      report->left_out.push_back(fmt::format("{}: its cache would take {} and {} are free",
+                                             Name(step), FormatBytes(bytes), FormatBytes(free)));
     } else {
       cases_.push_back(step);
       blocks_ = std::max(blocks_, blocks);
@@ -253,6 +250,11 @@ Status Bench::Run(const std::function<void(int, int)>& progress, StepReport* rep
 
 }  // namespace
 
+std::string Name(const StepCase& step) {
+  return step.is_prompt() ? fmt::format("prompt {}", step.prompt)
+                          : fmt::format("decode {} at {}", step.batch, step.context);
+}
+
 Result<StepReport> RunStepBench(const StepOptions& options,
                                 const std::function<void(int, int)>& progress) {
   VIVACE_RETURN_IF_ERROR(Validate(options.engine));
@@ -271,11 +273,10 @@ Status CheckFractions(const StepReport& report) {
     if (figures.fraction_of_limit <= kMostFraction) continue;
     return Fail(
         ErrorCode::kInternal, "limit_exceeded", "",
-        "{} tokens took {:.2f} of the time the machine's limit allows ({} side): the limit "
+        "{} took {:.2f} of the time the machine's limit allows ({} side): the limit "
         "was measured wrongly, so none of these fractions holds; let the machine be idle and "
         "run it again",
-        figures.step.is_prompt() ? figures.step.prompt : figures.step.batch,
-        1 / figures.fraction_of_limit, Name(figures.limit.side));
+        Name(figures.step), 1 / figures.fraction_of_limit, Name(figures.limit.side));
   }
   return {};
 }

@@ -25,6 +25,7 @@ struct StepCase {
   int32_t context = 0;  // tokens each has in the cache
   bool is_prompt() const { return prompt > 0; }
 };
+std::string Name(const StepCase& step);  // "prompt 512", "decode 8 at 128"
 
 struct StepOptions {
   EngineConfig

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
 #include "bench/report.h"
 #include "bench/step_driver.h"
 #include "engine/testing/tiny_model.h"
@@ -95,11 +96,21 @@ TEST_F(Steps, WhatTheModelCannotHoldIsLeftOutWithAReason) {
 
 TEST_F(Steps, RefusesWhatItCannotMeasure) {
   StepOptions options = Options();
-  options.prompts = {0};
-  EXPECT_EQ(RunStepBench(options, {}).error().field, "prompt");
+  for (const int32_t prompt : {0, limits::kMaxBenchTokens + 1}) {
+    options.prompts = {prompt};
+    EXPECT_EQ(RunStepBench(options, {}).error().field, "prompt");
+  }
   options = Options();
-  options.rounds = 0;
-  EXPECT_EQ(RunStepBench(options, {}).error().field, "rounds");
+  options.contexts = {limits::kMaxBenchTokens + 1};
+  EXPECT_EQ(RunStepBench(options, {}).error().field, "context");
+  options = Options();
+  options.batches = {limits::kMaxBenchSequences + 1};
+  EXPECT_EQ(RunStepBench(options, {}).error().field, "decode");
+  for (const int32_t rounds : {0, limits::kMaxBenchRounds + 1}) {
+    options = Options();
+    options.rounds = rounds;
+    EXPECT_EQ(RunStepBench(options, {}).error().field, "rounds");
+  }
   options = Options();
   options.prompts = options.batches = {};
   EXPECT_EQ(RunStepBench(options, {}).error().reason, "nothing_to_measure");

@@ -20,7 +20,7 @@ struct Options {
 
 // The engine's flags that mean something without a server; the sizes follow from the cases.
 constexpr std::string_view kEngineFlags[] = {"threads", "isa", "kv-cache-dtype",
-                                             "max-num-batched-tokens", "weight-cache"};
+                                             "max-num-batched-tokens"};
 
 Flag Counts(std::string name, std::string help, std::vector<int32_t>* to) {
   auto store = [name, to](const std::string& text) -> Status {

@@ -115,7 +115,7 @@ std::vector<Flag> EngineFlags(EngineConfig* config) {
       Count("block-size", fmt::to_string(config->block_size), "tokens of a KV block",
             &config->block_size),
       {"kv-cache-dtype", "TYPE", "auto",
-       "auto, bf16 or int8 (half the memory, and faster at long contexts)",
+       "auto, bf16, int8 (half the memory, and faster at long contexts) or f32",
        [config](const std::string& text) { return StoreKvDType(text, config); }},
       {"enable-prefix-caching", "", "on", "share the KV cache of equal prompt beginnings",
        StoreSwitch(&config->enable_prefix_caching)},

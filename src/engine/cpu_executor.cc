@@ -1,8 +1,5 @@
 #include "engine/cpu_executor.h"
 
-#include <algorithm>
-
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "engine/forward.h"

@@ -258,6 +258,16 @@ TEST_P(CpuExecutorTest, HonoursTheLimitsItReports) {
   EXPECT_THAT(longest[0].errors, Each(SampleError::kNone));
 }
 
+TEST_P(CpuExecutorTest, TellsWhereTheTimeOfAStepWent) {
+  const auto executor = MakeExecutor(TestConfig(GetParam()), Model());
+  PlanDriver driver(executor.get());
+  driver.Step({{driver.Add(Prompt(1, 20), Sampled(1)), 20}});
+  const StepTimes times = executor->last_times();
+  EXPECT_GT(times.kernel_ns, 0);
+  EXPECT_GT(times.sample_ns, 0);
+  EXPECT_LE(times.kernel_ns + times.sample_ns, times.total_ns);
+}
+
 TEST(CpuExecutorConfigTest, ProgressReachesItsTotal) {
   const TinyModel model;
   uint64_t last = 0, total = 0;

@@ -6,10 +6,13 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/cgroup.h"
 #include "base/units.h"
 #include "engine/arena.h"
+#include "engine/rope_table.h"
+#include "engine/row_sampler.h"
 
 namespace vivace {
 namespace {
@@ -68,6 +71,18 @@ size_t ActivationBytes(const MemoryPlan& plan) {
       static_cast<size_t>(plan.logit_rows) * static_cast<size_t>(plan.logits_stride)};
   size_t bytes = 0;
   for (const size_t count : floats) bytes += Arena::Rounded(count * sizeof(float));
+  return bytes;
+}
+
+size_t TableBytes(const MemoryPlan& plan, const model::ModelSpec& spec) {
+  size_t bytes = RowSampler::Bytes(plan.limits, plan.shape.threads);
+  std::vector<const model::RopeSpec*> kinds;  // layers share a table of each
+  for (const model::LayerSpec& layer : spec.layers) {
+    const model::RopeSpec& rope = layer.attention.rope;
+    if (std::ranges::any_of(kinds, [&](const auto* kind) { return *kind == rope; })) continue;
+    kinds.push_back(&rope);
+    bytes += RopeTable::Bytes(rope, plan.shape.max_rows, plan.limits.max_model_len);
+  }
   return bytes;
 }
 
@@ -134,7 +149,9 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
              .kv_heads = attention.kv_heads,
              .head_dim = attention.head_dim};
   plan.kv_block_bytes = ops.kv_block_bytes(plan.kv);
-  if (plan.kv_block_bytes == 0 && plan.kv.dtype != ops.default_kv_dtype) {
+  kernels::KvGeometry by_default = plan.kv;
+  by_default.dtype = ops.default_kv_dtype;
+  if (plan.kv_block_bytes == 0 && ops.kv_block_bytes(by_default) > 0) {
     return Fail(ErrorCode::kUnsupported, "unsupported_kv_dtype", "kv-cache-dtype",
                 "the {} kernels have no {} KV cache; leave --kv-cache-dtype at auto ({}) or choose "
                 "another --isa",
@@ -154,9 +171,16 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
       static_cast<int32_t>(kLogitBytes / (static_cast<size_t>(plan.logits_stride) * sizeof(float)));
   plan.logit_rows = std::max(std::min(plan.shape.max_sequences, std::max(fit, kMinLogitRows)), 1);
   plan.activation_bytes = ActivationBytes(plan);
+  plan.limits = {.vocab = spec.vocab,
+                 .max_sequences = plan.shape.max_sequences,
+                 .max_batched_tokens = config.max_num_batched_tokens,
+                 .max_model_len = max_model_len,
+                 .block_size = config.block_size};
+  plan.table_bytes = TableBytes(plan, spec);
 
   const size_t layers = spec.layers.size();
-  const size_t fixed = weight_bytes + plan.workspace_bytes + plan.activation_bytes;
+  const size_t fixed =
+      weight_bytes + plan.workspace_bytes + plan.activation_bytes + plan.table_bytes;
   VIVACE_ASSIGN(const int64_t blocks, ChooseBlocks(config, max_model_len,
                                                    plan.kv_block_bytes * layers, fixed, available));
   const int64_t tokens = blocks * config.block_size;
@@ -177,12 +201,8 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
         config.block_size, FormatBytes(plan.kv_block_bytes * layers));
   }
   plan.kv_bytes = static_cast<size_t>(blocks) * plan.kv_block_bytes * layers;
-  plan.limits = {.vocab = spec.vocab,
-                 .max_sequences = plan.shape.max_sequences,
-                 .max_batched_tokens = config.max_num_batched_tokens,
-                 .max_model_len = static_cast<int32_t>(std::min<int64_t>(max_model_len, tokens)),
-                 .block_size = config.block_size,
-                 .num_blocks = static_cast<int32_t>(blocks)};
+  plan.limits.max_model_len = static_cast<int32_t>(std::min<int64_t>(max_model_len, tokens));
+  plan.limits.num_blocks = static_cast<int32_t>(blocks);
   return plan;
 }
 

@@ -21,7 +21,8 @@ struct MemoryPlan {
   size_t workspace_bytes = 0;   // of the block ops
   int32_t logit_rows = 0;       // rows of logits computed at once
   int64_t logits_stride = 0;    // floats
-  size_t activation_bytes = 0;  // everything else a step needs
+  size_t activation_bytes = 0;  // between the block ops
+  size_t table_bytes = 0;       // RoPE tables and what sampling keeps, in memory of their own
 };
 
 // Memory this process could still take: what the system reports available, cut by the cgroup's

@@ -45,6 +45,26 @@ TEST(MemoryPlanTest, CountsEveryByte) {
   EXPECT_GT(plan->workspace_bytes, 0u);
 }
 
+// One RoPE table for each kind of rotation, and a scratch of the vocabulary for each thread.
+TEST(MemoryPlanTest, CountsTablesAndScratch) {
+  const auto plan = [](const model::ModelSpec& spec, int threads = 2) {
+    return PlanMemory(EngineConfig(), spec, kernels::GetBlockOps(Isa::kReference), kWeights,
+                      threads, kGiB)
+        .value();
+  };
+  model::ModelSpec spec = Spec();
+  const MemoryPlan none = plan(spec);
+  for (model::LayerSpec& layer : spec.layers) layer.attention.rope.dims = 64;
+  const MemoryPlan one = plan(spec);
+  spec.layers[1].attention.rope.theta = 5e5f;
+  const MemoryPlan two = plan(spec);
+  const size_t table = (512 + 4096) * 64 * sizeof(float);
+  EXPECT_EQ(one.table_bytes, none.table_bytes + table);
+  EXPECT_EQ(two.table_bytes, one.table_bytes + table);
+  EXPECT_LT(two.limits.num_blocks, none.limits.num_blocks) << "the cache makes room for them";
+  EXPECT_GE(plan(spec, 3).table_bytes, two.table_bytes + 1000 * 3 * sizeof(float));
+}
+
 TEST(MemoryPlanTest, BytesGiveWholeBlocks) {
   EngineConfig config;
   config.kv_cache_memory_bytes = 400 * kBlockBytes + kBlockBytes - 1;
@@ -66,7 +86,8 @@ TEST(MemoryPlanTest, ByDefaultLeavesRoom) {
   for (const size_t available : {kGiB, 2 * kGiB}) {
     const auto plan = Plan(config, available);
     ASSERT_TRUE(plan.has_value());
-    EXPECT_LT(plan->kv_bytes + kWeights + plan->workspace_bytes + plan->activation_bytes,
+    EXPECT_LT(plan->kv_bytes + kWeights + plan->workspace_bytes + plan->activation_bytes +
+                  plan->table_bytes,
               available);
   }
 }
@@ -137,6 +158,15 @@ TEST(MemoryPlanTest, TheKvTypeIsTheTiersOrWhatIsAskedFor) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().field, "kv-cache-dtype");
   EXPECT_THAT(refused.error().message, HasSubstr("reference kernels have no int8"));
+  // What is wrong with the head is not blamed on the type.
+  model::ModelSpec odd = Spec();
+  for (model::LayerSpec& layer : odd.layers) layer.attention.head_dim = 63;
+  EngineConfig int8_config;
+  int8_config.kv_cache_dtype = kernels::KvDType::kI8;
+  const auto odd_head =
+      PlanMemory(int8_config, odd, kernels::GetBlockOps(Isa::kReference), kWeights, 2, 4 * kGiB);
+  ASSERT_FALSE(odd_head.has_value());
+  EXPECT_EQ(odd_head.error().reason, "unsupported_head");
   if (!Supported(Isa::kAvx2)) return;
   const auto bf16 = plan(Isa::kAvx2, std::nullopt), int8 = plan(Isa::kAvx2, kernels::KvDType::kI8);
   ASSERT_TRUE(bf16.has_value() && int8.has_value());

@@ -16,6 +16,12 @@ int32_t TablePositions(size_t half, int32_t max_positions) {
 
 }  // namespace
 
+size_t RopeTable::Bytes(const model::RopeSpec& rope, int32_t max_rows, int32_t max_positions) {
+  const auto half = static_cast<size_t>(rope.dims / 2);
+  const int64_t rows = int64_t{max_rows} + TablePositions(half, max_positions);
+  return static_cast<size_t>(rows) * 2 * half * sizeof(float);
+}
+
 RopeTable::RopeTable(const model::RopeSpec& rope, int32_t max_rows, int32_t max_positions)
     : spec_(rope),
       inverse_frequencies_(model::InverseFrequencies(rope)),

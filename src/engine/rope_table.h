@@ -3,6 +3,7 @@
 // table, which grows as far as positions do and at most to kMaxTableBytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,6 +17,9 @@ namespace vivace {
 class RopeTable {
  public:
   static constexpr size_t kMaxTableBytes = size_t{8} << 20;
+
+  // What such a table takes at most.
+  static size_t Bytes(const model::RopeSpec& rope, int32_t max_rows, int32_t max_positions);
 
   // For steps of up to `max_rows` rows at positions below `max_positions`.
   RopeTable(const model::RopeSpec& rope, int32_t max_rows, int32_t max_positions);

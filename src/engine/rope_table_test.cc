@@ -31,6 +31,16 @@ TEST(RopeTable, RowsDependOnThePositionOnly) {
   }
 }
 
+// A row of 32 cosines and 32 sines for each row of a step and each position, up to the limit.
+TEST(RopeTable, TakesTheBytesItSays) {
+  model::RopeSpec spec;
+  spec.dims = 64;
+  EXPECT_EQ(RopeTable::Bytes(spec, 8, 100), (8u + 100u) * 64 * sizeof(float));
+  EXPECT_EQ(RopeTable::Bytes(spec, 8, 1 << 24),
+            8u * 64 * sizeof(float) + RopeTable::kMaxTableBytes);
+  EXPECT_EQ(RopeTable::Bytes(model::RopeSpec(), 8, 100), 0u);
+}
+
 // No rotation, no table.
 TEST(RopeTable, NoDims) {
   RopeTable table(model::RopeSpec(), 8, 100);

@@ -9,6 +9,15 @@
 
 namespace vivace {
 
+size_t RowSampler::Bytes(const ExecutorLimits& limits, int threads) {
+  constexpr size_t kResults = 2;  // one is filled while the other is read
+  constexpr size_t kRowBytes =
+      sizeof(LogitRow) +
+      kResults * (sizeof(LogprobRow) + limits::kMaxTopLogprobs * sizeof(TokenLogprob));
+  return static_cast<size_t>(threads) * SampleScratch::Bytes(limits.vocab) +
+         static_cast<size_t>(limits.max_batched_tokens) * kRowBytes;
+}
+
 RowSampler::RowSampler(const ExecutorLimits& limits, int32_t rows_at_once,
                        const kernels::VocabOps& ops, ThreadPool* pool, std::vector<TokenId> eos_ids)
     : limits_(limits),

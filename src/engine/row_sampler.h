@@ -6,6 +6,7 @@
 // Finish. Bind allocates; the rest does not. Rows are sampled in parallel on the pool.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -30,6 +31,9 @@ struct LogitRow {
 
 class RowSampler {
  public:
+  // What it takes beside the state of bound slots: scratch, lists, and the results in turn.
+  static size_t Bytes(const ExecutorLimits& limits, int threads);
+
   RowSampler(const ExecutorLimits& limits, int32_t rows_at_once, const kernels::VocabOps& ops,
              ThreadPool* pool, std::vector<TokenId> eos_ids);
 

@@ -274,8 +274,8 @@ float Distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 std::vector<Isa> FastTiers() {
   std::vector<Isa> tiers;
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
-    if (Supported(isa)) tiers.push_back(isa);
+  for (const Isa isa : kIsas) {
+    if (isa != Isa::kReference && Supported(isa)) tiers.push_back(isa);
   }
   return tiers;
 }
@@ -293,9 +293,7 @@ std::vector<KvDType> KvDTypes(Isa isa) {
 }
 
 std::string TierName(const ::testing::TestParamInfo<Isa>& info) {
-  std::string name(Name(info.param));
-  std::erase(name, '-');
-  return name;
+  return std::string(Name(info.param));
 }
 
 class FastAttention : public ::testing::TestWithParam<Isa> {};

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -132,7 +131,7 @@ class BlockOpsTiers : public testing::TestWithParam<Isa> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Tiers, BlockOpsTiers,
-                         testing::Values(Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512),
+                         testing::Values(Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512, Isa::kAvx512Bf16),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
 void ExpectClose(const std::vector<float>& got, const std::vector<float>& want, float tolerance) {

@@ -5,7 +5,8 @@
 //
 //   reference   fp32 rows, weights dequantised row by row.
 //   x86 tiers   int8 rows with one scale per 32 values for block-quantised weights; fp32 rows for
-//               F32, F16 and BF16 weights. A group that mixes both kinds gets both forms.
+//               F32, F16 and BF16 weights, but bf16 rows for BF16 in avx512bf16. A group that mixes
+//               kinds gets every form.
 //
 // Rule 1 holds for both steps: a row's values never depend on the other rows, the thread count or
 // the order in which tiles are computed. A NaN or infinity in a row makes that row's outputs NaN.
@@ -44,8 +45,8 @@ struct PreparedInput {
   int32_t cols = 0;
   const std::byte* int8 = nullptr;  // the tier's own layouts; null: no weight of the group needs it
   const std::byte* fp32 = nullptr;
-  std::byte* scratch = nullptr;  // space of `multiply` and `argmax`
   const std::byte* bf16 = nullptr;
+  std::byte* scratch = nullptr;  // space of `multiply` and `argmax`
 };
 
 // What becomes of W y + bias.

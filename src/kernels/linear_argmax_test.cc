@@ -1,7 +1,6 @@
 // argmax: the best output of every row, by the very numbers `multiply` stores.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>

@@ -17,7 +17,8 @@ struct VocabOps {
   double (*sum_exp)(const float* x, int32_t count, float shift, float scale);
   // How many x[i] > value.
   int32_t (*count_above)(const float* x, int32_t count, float value);
-  // Writes the i with x[i] >= floor, ascending, and those x[i]; returns how many.
+  // Writes the i with x[i] >= floor, ascending, and those x[i]; returns how many. `floor` is above
+  // -infinity, here and below.
   int32_t (*collect)(const float* x, int32_t count, float floor, int32_t* ids, float* values);
   // x[i] = exp((x[i] - shift) * scale), x[i] <= shift; zero where that is less than about 1e-38.
   // Returns their sum, as sum_exp does.

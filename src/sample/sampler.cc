@@ -10,7 +10,7 @@
 namespace vivace {
 namespace {
 
-// Below this the second best token's weight underflows for any gap a float can hold apart: greedy.
+// Below this a logit that is a thousandth less than the greatest has no weight left: greedy.
 constexpr float kGreedyTemperature = 1e-5f;
 // First guess of how far below the maximum candidates are looked for, in units of the temperature.
 constexpr float kFirstReach = 12.0f;

@@ -4,6 +4,7 @@
 // be sampled in parallel, each with its own state and a scratch of the calling worker's own.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -22,15 +23,20 @@ class SampleScratch {
   static constexpr int32_t kRun = 1024;  // tokens whose weights are summed at once
 
   explicit SampleScratch(int32_t vocab)
-      : ids(static_cast<size_t>(vocab + kernels::kVocabSlack)),
-        weights(ids.size()),
-        undecided(ids.size()),
-        masses(static_cast<size_t>(vocab / kRun + 1)) {}
+      : ids(Tokens(vocab)), weights(ids.size()), undecided(ids.size()), masses(Runs(vocab)) {}
+
+  static size_t Bytes(int32_t vocab) {
+    return Tokens(vocab) * (sizeof(int32_t) + 2 * sizeof(float)) + Runs(vocab) * sizeof(double);
+  }
 
   std::vector<int32_t> ids;      // of candidates, ascending
   std::vector<float> weights;    // theirs: exp of the scaled logit, 1 for the greatest
   std::vector<float> undecided;  // weights that a cut may still leave or take
   std::vector<double> masses;    // of runs of weights
+
+ private:
+  static size_t Tokens(int32_t vocab) { return static_cast<size_t>(vocab + kernels::kVocabSlack); }
+  static size_t Runs(int32_t vocab) { return static_cast<size_t>(vocab / kRun + 1); }
 };
 
 class SamplerState {

@@ -5,9 +5,9 @@
 namespace vivace {
 namespace {
 
-// A gap is a step, the publishing of its tokens and a wake-up of whoever sends them; and where the
-// sender shares a processor with a compute thread, one gap in fifty lasts a sixth longer than its
-// step (tests/bench/itl.py).
+// A gap is a step, the publishing of its tokens and a wake-up of whoever sends them. Where senders
+// share the processors with the compute threads, one gap in a hundred is a quarter above the median
+// (tests/bench/itl.py).
 constexpr double kStepShare = 0.8;
 
 // The shortfall is where predictions with it added are exceeded once in some dozens of steps: each
@@ -15,7 +15,7 @@ constexpr double kStepShare = 0.8;
 // a machine that is noisy throughout the margin ends where excesses get rarer, or at the cap.
 constexpr double kRaise = 0.04;
 constexpr double kRelease = 0.006;
-constexpr double kMaxShortfall = 0.5;
+constexpr double kMaxShortfall = 0.25;
 
 }  // namespace
 

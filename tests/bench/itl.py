@@ -26,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 VOCAB = range(100, 40_000)
 SETTLE_EVENTS = 24  # of every stream before the prompt is sent, and after it
 STREAM_PROMPT = 64
+EVENT = b"data: {"
 
 
 class Server:
@@ -33,8 +34,15 @@ class Server:
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
-        self.process = subprocess.Popen([binary, "serve", model, "--port", str(self.port), *flags],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([binary, "serve", model, "--port", str(self.port), "--weight-cache", "off",
+                                         *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            self._await_ready(flags)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _await_ready(self, flags):
         for _ in range(2400):
             if self.process.poll() is not None:
                 raise SystemExit(f"the server ended with {self.process.returncode}; flags: {flags}")
@@ -61,7 +69,11 @@ class Server:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(60)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 class Stream:
@@ -81,11 +93,9 @@ class Stream:
         data = self.socket.recv(1 << 16)
         now = time.perf_counter()
         self.ended = not data
-        # An event may be split between reads: what was counted before is not counted again.
-        seen = self._tail.count(b"data: {")
         data = self._tail + data
-        self.times += [now] * (data.count(b"data: {") - seen)
-        self._tail = data[-6:]
+        self.times += [now] * data.count(EVENT)
+        self._tail = data[-len(EVENT) + 1:]  # an event may be split between reads
 
 
 def wait(selector, until):
@@ -181,12 +191,13 @@ def main():
     args = parser.parse_args()
 
     more = [word if i % 2 else "--" + word for i, word in enumerate(args.flags)]
-    servers = {value: Server(args.binary, args.model,
-                             ["--max-itl", str(value), "--threads", str(args.threads), *more])
-               for value in args.max_itl}
-    rounds = {value: [] for value in servers}
+    servers = {}
+    rounds = {value: [] for value in args.max_itl}
     rng = random.Random(1)
     try:
+        for value in rounds:
+            servers[value] = Server(args.binary, args.model,
+                                    ["--max-itl", str(value), "--threads", str(args.threads), *more])
         for _ in range(args.rounds):
             for value, server in servers.items():
                 rounds[value].append(mixed_round(server, rng, args.streams, args.prompt))

@@ -1,5 +1,6 @@
 """Packed weights kept between starts: found again, never stale, never in the way."""
 
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -98,7 +99,9 @@ def test_folder_that_cannot_be_made(model, tmp_path):
 
 def test_several_servers_start_at_once(model, tmp_path):
     cache = tmp_path / "cache"
-    servers = [Server(model, "--weight-cache", cache, "--kv-cache-memory-bytes", "4MiB") for _ in range(3)]
+    start = lambda _: Server(model, "--weight-cache", cache, "--kv-cache-memory-bytes", "4MiB")  # noqa: E731
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        servers = list(pool.map(start, range(3)))
     assert any(logged(server, KEPT) or logged(server, READ, 1) for server in servers)
     for server in servers:
         assert server.stop() == 0
@@ -120,9 +123,11 @@ def start_with(environment, model):
     process = subprocess.Popen(
         [BINARY, "serve", str(model), "--port", str(free_port()), "--kv-cache-memory-bytes", "4MiB"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert "ready" in process.stdout.readline()
-    time.sleep(0.5)
-    process.terminate()
+    try:
+        assert "ready" in process.stdout.readline()
+        time.sleep(0.5)
+    finally:
+        process.terminate()
     _, log = process.communicate(timeout=30)
     assert process.returncode == 0, log
     return log

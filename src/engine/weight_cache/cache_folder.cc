@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "base/units.h"
 #include "engine/weight_cache/digest.h"
+#include "engine/weight_cache/entry_file.h"
 #include "engine/weight_cache/file_io.h"
 
 namespace vivace::weight_cache {
@@ -22,8 +24,25 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kSpareDiskBytes = 1ull << 30;
 constexpr size_t kMaxStemBytes = 64;
-constexpr const char* kSuffix = ".weights";
-constexpr const char* kTempSuffix = ".weights.tmp";
+constexpr size_t kIdChars = 16;
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+std::string Ending(Layout layout) {
+  return layout == Layout::kReference ? "-reference.weights" : "-x86.weights";
+}
+
+// A name that EntryPath makes. A folder the user chose may hold *.weights of other programs.
+bool IsEntryName(std::string_view name) {
+  for (const Layout layout : {Layout::kReference, Layout::kX86}) {
+    const std::string ending = Ending(layout);
+    if (!name.ends_with(ending)) continue;
+    name.remove_suffix(ending.size());
+    if (name.size() <= kIdChars) return false;
+    const std::string_view id = name.substr(name.size() - kIdChars);
+    return name[name.size() - kIdChars - 1] == '-' && id.find_first_not_of(kHexDigits) == id.npos;
+  }
+  return false;
+}
 
 // A folder made here is the user's own; one that was there stays as it is.
 Status MakeFolder(const fs::path& folder) {
@@ -62,11 +81,16 @@ std::vector<Entry> ListEntries(const std::string& folder) {
   std::vector<Entry> entries;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
+    const std::string file = at->path().filename().string();
+    std::string_view name = file;
+    const bool temporary = name.ends_with(kTempSuffix);
+    if (temporary) name.remove_suffix(kTempSuffix.size());
     std::error_code gone;
-    if (at->symlink_status(gone).type() != fs::file_type::regular || gone) continue;
-    if (name.ends_with(kTempSuffix)) RemoveIfOrphaned(at->path());
-    if (!name.ends_with(kSuffix)) continue;
+    if (!IsEntryName(name) || at->symlink_status(gone).type() != fs::file_type::regular) continue;
+    if (temporary) {
+      RemoveIfOrphaned(at->path());
+      continue;
+    }
     const uint64_t bytes = at->file_size(gone);
     if (gone) continue;
     const fs::file_time_type used = at->last_write_time(gone);
@@ -88,8 +112,7 @@ std::string EntryPath(const std::string& folder, const std::string& model_path, 
     if (!plain) c = '_';
   }
   const uint64_t id = Digest(std::as_bytes(std::span(path.native())));
-  return fmt::format("{}/{}-{:016x}-{}{}", folder, stem, id,
-                     layout == Layout::kReference ? "reference" : "x86", kSuffix);
+  return fmt::format("{}/{}-{:0{}x}{}", folder, stem, id, kIdChars, Ending(layout));
 }
 
 Status MakeRoom(const std::string& folder, const std::string& entry, uint64_t bytes,
@@ -107,7 +130,7 @@ Status MakeRoom(const std::string& folder, const std::string& entry, uint64_t by
   for (const Entry& other : others) total += other.bytes;
   for (const Entry& other : others) {
     if (total <= most_bytes) break;
-    ::unlink(other.path.c_str());
+    if (::unlink(other.path.c_str()) != 0 && errno != ENOENT) return IoFault(other.path.string());
     total -= other.bytes;
   }
   struct statvfs disk;

@@ -16,8 +16,8 @@ std::string EntryPath(const std::string& folder, const std::string& model_path, 
 
 // Makes the folder (mode 0700) and its parents, if need be, and room in it for an entry of `bytes`
 // at `entry`: deletes the entries used least recently until all would take at most `most_bytes`,
-// and what writers that died left behind. Reasons: io_error; too_large (for most_bytes); disk_full
-// (the disk would keep less than kSpareDiskBytes).
+// and what writers that died left behind. Nothing else in the folder is touched. Reasons: io_error;
+// too_large (for most_bytes); disk_full (the disk would keep less than kSpareDiskBytes).
 Status MakeRoom(const std::string& folder, const std::string& entry, uint64_t bytes,
                 uint64_t most_bytes);
 

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "engine/testing/temp_folder.h"
+#include "engine/weight_cache/entry_file.h"
 
 namespace vivace::weight_cache {
 namespace {
@@ -20,6 +21,9 @@ namespace fs = std::filesystem;
 class CacheFolderTest : public ::testing::Test {
  protected:
   std::string At(const std::string& name) const { return folder_.path() + "/" + name; }
+  static std::string EntryName(const std::string& model) {
+    return model + "-0123456789abcdef-x86.weights";
+  }
   // A file of `bytes`, last used `age` hours ago.
   std::string Make(const std::string& name, size_t bytes, int age) const {
     std::ofstream(At(name)) << std::string(bytes, 'x');
@@ -60,29 +64,55 @@ TEST_F(CacheFolderTest, MakesTheFolderForThisUserOnly) {
 }
 
 TEST_F(CacheFolderTest, TheLeastRecentlyUsedGoFirst) {
-  Make("old.weights", 40, 3);
-  Make("older.weights", 40, 9);
-  Make("new.weights", 40, 1);
-  Make("m.weights", 90, 20);    // what is about to be replaced does not count
-  Make("notes.txt", 1000, 50);  // not ours
-  fs::create_directory(At("folder.weights"));
-  const std::string entry = At("m.weights");
+  const std::string old = Make(EntryName("old"), 40, 3);
+  const std::string older = Make("older-0123456789abcdef-reference.weights", 40, 9);
+  const std::string newer = Make(EntryName("new"), 40, 1);
+  const std::string entry = Make(EntryName("m"), 90, 20);  // to be replaced: does not count
   ASSERT_TRUE(MakeRoom(folder_.path(), entry, 80, 200));
-  EXPECT_TRUE(fs::exists(At("older.weights"))) << "200 is the limit itself";
+  EXPECT_TRUE(fs::exists(older)) << "200 is the limit itself";
   ASSERT_TRUE(MakeRoom(folder_.path(), entry, 81, 200));
-  EXPECT_FALSE(fs::exists(At("older.weights")));
-  EXPECT_TRUE(fs::exists(At("old.weights")));
+  EXPECT_FALSE(fs::exists(older));
+  EXPECT_TRUE(fs::exists(old));
   ASSERT_TRUE(MakeRoom(folder_.path(), entry, 200, 200));
-  for (const char* name : {"old.weights", "new.weights"}) EXPECT_FALSE(fs::exists(At(name)));
-  for (const char* name : {"m.weights", "notes.txt", "folder.weights"}) {
-    EXPECT_TRUE(fs::exists(At(name))) << name;
+  EXPECT_FALSE(fs::exists(old) || fs::exists(newer));
+  EXPECT_TRUE(fs::exists(entry));
+}
+
+// The folder may be any of the user's, and others name their files so as well.
+TEST_F(CacheFolderTest, WhatIsNotOursStays) {
+  const char* const names[] = {"notes.txt",
+                               "yolov3.weights",
+                               "yolov3.weights.tmp",
+                               "net-x86.weights",
+                               "-x86.weights",
+                               "0123456789abcdef-x86.weights",
+                               "net-0123456789ABCDEF-x86.weights",
+                               "net_0123456789abcdef-x86.weights",
+                               "net-0123456789abcdef-arm.weights",
+                               "net-0123456789abcdef-x86.weights.bak"};
+  for (const char* name : names) Make(name, 1000, 50);
+  fs::create_directory(At(EntryName("folder")));
+  ASSERT_TRUE(MakeRoom(folder_.path(), At(EntryName("m")), 10, 10));
+  for (const char* name : names) EXPECT_TRUE(fs::exists(At(name))) << name;
+  EXPECT_TRUE(fs::exists(At(EntryName("folder"))));
+}
+
+// What EntryPath makes is known again as an entry.
+TEST_F(CacheFolderTest, EveryEntryMayBeRemoved) {
+  for (const Layout layout : {Layout::kReference, Layout::kX86}) {
+    const std::string entry = EntryPath(folder_.path(), At("a model.gguf"), layout);
+    for (const std::string& path : {entry, entry + std::string(kTempSuffix)}) {
+      Make(fs::path(path).filename().string(), 10, 1);
+      ASSERT_TRUE(MakeRoom(folder_.path(), At(EntryName("m")), 10, 10));
+      EXPECT_FALSE(fs::exists(path)) << path;
+    }
   }
 }
 
 TEST_F(CacheFolderTest, WhatCannotFitChangesNothing) {
-  Make("old.weights", 40, 3);
+  const std::string old = Make(EntryName("old"), 40, 3);
   EXPECT_EQ(MakeRoom(folder_.path(), At("m.weights"), 201, 200).error().reason, "too_large");
-  EXPECT_TRUE(fs::exists(At("old.weights")));
+  EXPECT_TRUE(fs::exists(old));
   EXPECT_EQ(MakeRoom(folder_.path(), At("m.weights"), uint64_t{1} << 60, UINT64_MAX).error().reason,
             "disk_full");
 }
@@ -98,12 +128,13 @@ TEST_F(CacheFolderTest, AFolderThatCannotBeMadeIsAnError) {
 }
 
 TEST_F(CacheFolderTest, ALivingWritersFileStays) {
-  Make("dead.weights.tmp", 10, 0);
-  const int living = ::open(At("living.weights.tmp").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const std::string dead = Make(EntryName("dead") + ".tmp", 10, 0);
+  const std::string path = At(EntryName("living") + ".tmp");
+  const int living = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_EQ(::flock(living, LOCK_EX), 0);
   ASSERT_TRUE(MakeRoom(folder_.path(), At("m.weights"), 1, 100));
-  EXPECT_FALSE(fs::exists(At("dead.weights.tmp")));
-  EXPECT_TRUE(fs::exists(At("living.weights.tmp")));
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(path));
   ::close(living);
 }
 

@@ -204,7 +204,7 @@ Status ReadEntry(const std::string& path, const EntryKey& key, std::span<std::by
 
 Status WriteEntry(const std::string& path, const EntryKey& key, std::span<const std::byte> payload,
                   const std::atomic<bool>& stop) {
-  VIVACE_ASSIGN(TempFile temp, TempFile::Open(path + ".tmp"));
+  VIVACE_ASSIGN(TempFile temp, TempFile::Open(path + std::string(kTempSuffix)));
   if (!Allocate(temp.fd(), kHeaderBytes + payload.size())) return IoFault(temp.path());
   std::vector<uint64_t> digests(Chunks(payload.size()));
   for (size_t i = 0; i < digests.size(); ++i) {

@@ -50,10 +50,10 @@ SourceIdentity IdentityOf(const model::ModelFile& file) {
           .sample_digest = SampleDigest(mapping.bytes().subspan(header))};
 }
 
-bool Settled(const SourceIdentity& source, int64_t now_ns) {
+bool Settled(const SourceIdentity& source, int64_t seen_ns) {
   // A time in the future was set, or the clock was: a later change brings another.
-  const auto apart = [now_ns](int64_t time) {
-    return time > now_ns || now_ns - time > kCoarsestTickNs;
+  const auto apart = [seen_ns](int64_t time) {
+    return time > seen_ns || seen_ns - time > kCoarsestTickNs;
   };
   return apart(source.changed_ns) && apart(source.modified_ns);
 }

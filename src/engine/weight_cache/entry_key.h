@@ -31,9 +31,9 @@ struct SourceIdentity {
 // Reads the header (in memory already) and kSamplePages pages of the file.
 SourceIdentity IdentityOf(const model::ModelFile& file);
 
-// True once a later change of the file must show in its times, which move in ticks. `now_ns` is the
-// wall clock when the file was opened. What was packed before may not be kept.
-bool Settled(const SourceIdentity& source, int64_t now_ns);
+// True if any change after `seen_ns`, when the file was seen like that (by the wall clock), must
+// show in its times, which move in ticks. What was packed of another file may not be kept.
+bool Settled(const SourceIdentity& source, int64_t seen_ns);
 
 struct EntryKey {
   uint32_t pack_version = 0;

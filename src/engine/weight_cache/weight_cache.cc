@@ -57,7 +57,7 @@ WeightCache::WeightCache(std::string folder, uint64_t most_bytes, const model::M
            .source = IdentityOf(file),
            .plan_digest = plan_digest,
            .payload_bytes = payload_bytes},
-      opened_ns_(WallNanos()) {}
+      seen_ns_(file.gguf().mapping().stamp().seen_ns) {}
 
 bool WeightCache::Read(std::span<std::byte> payload, ThreadPool& pool,
                        const std::function<void(uint64_t, uint64_t)>& progress) const {
@@ -74,7 +74,7 @@ bool WeightCache::Read(std::span<std::byte> payload, ThreadPool& pool,
 }
 
 std::unique_ptr<Writer> WeightCache::Write(std::span<const std::byte> payload) const {
-  if (!Settled(key_.source, opened_ns_)) {
+  if (!Settled(key_.source, seen_ns_)) {
     log::Info("packed weights not kept for the next start",
               {{"why", "the model file was changed a moment ago"}});
     return nullptr;

@@ -61,7 +61,7 @@ class WeightCache {
   const std::string folder_, path_;
   const uint64_t most_bytes_;
   const EntryKey key_;
-  const int64_t opened_ns_;
+  const int64_t seen_ns_;  // when the file was as the key says
 };
 
 }  // namespace vivace::weight_cache

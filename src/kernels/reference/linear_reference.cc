@@ -105,7 +105,10 @@ PreparedInput Prepare(const InputRows& input, const MatrixGroup&, std::byte* buf
       std::memcpy(out, x, static_cast<size_t>(input.cols) * sizeof(float));
     }
   });
-  return {input.rows, input.cols, nullptr, buffer, buffer + RowsBytes(input.rows, input.cols)};
+  return {.rows = input.rows,
+          .cols = input.cols,
+          .fp32 = buffer,
+          .scratch = buffer + RowsBytes(input.rows, input.cols)};
 }
 
 // Eight partial sums in a fixed order; the compiler may use any vector width that divides them.

@@ -7,8 +7,6 @@
 // one after the other. All of it is the same arithmetic in the same order.
 #pragma once
 
-#include <cstring>
-
 #include "kernels/attention.h"
 
 namespace vivace::kernels {

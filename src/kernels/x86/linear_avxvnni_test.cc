@@ -1,7 +1,6 @@
 // The AVX-VNNI tier is the AVX2 tier with other products: their bits are equal, in every kernel.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>

@@ -3,6 +3,8 @@
 
 #include <immintrin.h>
 
+#include "kernels/x86/vec_avx512.h"
+
 namespace vivace::kernels::avx512 {
 namespace {
 
@@ -300,15 +302,6 @@ void ActivationMul(const float* gate, const float* up, const float* gate_bias, c
   }
 }
 
-// Rounded to nearest even, in the high half; NaN stays NaN.
-inline __m512i RoundToBf16(__m512 x) {
-  const __m512i bits = _mm512_castps_si512(x);
-  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-  const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-  return _mm512_mask_mov_epi32(rounded, nan, _mm512_set1_epi32(0x7fc00000));
-}
-
 // Row `i` of Bf16Block<width>s.
 void PrepareBf16(const GroupRows& in, const RowFactors* factors) {
   const __m512i odd_words =
@@ -320,7 +313,7 @@ void PrepareBf16(const GroupRows& in, const RowFactors* factors) {
       LoadBlock(in, i, factors[i].norm, b, x);
       alignas(32) uint32_t pairs[2][8];
       for (int half = 0; half < 2; ++half) {
-        const __m512i words = _mm512_permutexvar_epi16(odd_words, RoundToBf16(x[half]));
+        const __m512i words = _mm512_permutexvar_epi16(odd_words, Vec::RoundToBf16(x[half]));
         _mm256_store_si256(reinterpret_cast<__m256i*>(pairs[half]), _mm512_castsi512_si256(words));
       }
       const size_t block = static_cast<size_t>(b) * static_cast<size_t>(in.width);

@@ -146,12 +146,12 @@ PreparedInput Prepare(const Tier& tier, const InputRows& input, const MatrixGrou
   } else {
     for (int64_t i = 0; i < items; ++i) item(i);
   }
-  return {input.rows,
-          input.cols,
-          forms.From(kInt8Form, 0),
-          forms.From(kFp32Form, 0),
-          forms.end(),
-          forms.From(kBf16Form, 0)};
+  return {.rows = input.rows,
+          .cols = input.cols,
+          .int8 = forms.From(kInt8Form, 0),
+          .fp32 = forms.From(kFp32Form, 0),
+          .bf16 = forms.From(kBf16Form, 0),
+          .scratch = forms.end()};
 }
 
 // `Best` as an integer that is greater for the better of two. Ids are -1 .. 2^31 - 2.
@@ -180,12 +180,12 @@ void ForEachInShares(ThreadPool& pool, int64_t count, const Body& body) {
   struct alignas(64) Cursor {
     std::atomic<int64_t> next;
   };
-  const int shares =
-      static_cast<int>(std::min<int64_t>({pool.size(), kMaxShares, std::max<int64_t>(count, 1)}));
+  const auto workers = static_cast<int>(std::clamp<int64_t>(count, 1, pool.size()));
+  const int shares = std::min(workers, kMaxShares);
   Cursor cursors[kMaxShares];
   const auto first = [&](int share) { return count * share / shares; };
   for (int share = 0; share < shares; ++share) cursors[share].next = first(share);
-  pool.ForEach(shares, [&](int64_t own) {
+  pool.ForEach(workers, [&](int64_t own) {
     for (int k = 0; k < shares; ++k) {
       const int share = (static_cast<int>(own) + k) % shares;
       const int64_t end = first(share + 1);
@@ -340,13 +340,14 @@ class Multiplication {
     const Part& part = parts_[p];
     const int first = (panel - part.first_panel) * kTileRows;
     const int column = part.first_out + first;
-    const TileOut out{out_ + groups_.First(g) * out_stride_ + column, out_stride_, groups_.Width(g),
-                      std::min(kTileRows, group_.parts[p].rows - first)};
+    const int valid = std::min(kTileRows, group_.parts[p].rows - first);
     const float* bias = group_.bias ? group_.bias + column : nullptr;
     if (best_) {
-      Fold(sums, bias, out.width, out.valid, column, best_ + groups_.First(g));
+      Fold(sums, bias, groups_.Width(g), valid, column, best_ + groups_.First(g));
       return;
     }
+    const TileOut out{out_ + groups_.First(g) * out_stride_ + column, out_stride_, groups_.Width(g),
+                      valid};
     if (!pairs_) {
       (epilogue_ == Epilogue::kAdd ? kernels_.add : kernels_.store)(sums, bias, out);
       return;

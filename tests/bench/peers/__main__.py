@@ -53,9 +53,11 @@ def parse():
     parser.add_argument("--folder", default=str(ROOT / ".peers"))
     parser.add_argument("--results", default=None)
     args = parser.parse_args()
-    unknown = [name for name in args.peers if name not in PEERS]
-    if unknown:
-        parser.error(f"no peer {unknown[0]}; there are {', '.join(PEERS)}")
+    for what, given, known in (("peer", args.peers, PEERS), ("kind of case", args.cases, ("kernel", "served")),
+                               ("format", args.formats or (), Vivace.formats)):
+        for name in given:
+            if name not in known:
+                parser.error(f"no {what} {name}; there are {', '.join(known)}")
     usual = cases.QUICK if args.quick else cases.ALL
     args.chosen = {name: usual[name] if getattr(args, name) is None else getattr(args, name) for name in usual}
     return args
@@ -133,8 +135,17 @@ def run_kernels(args, engines, results, runners):
         runners.stop()
 
 
-def warm(runner):
-    runner.measure(cases.WARM_UP, cases.WARM_UP.prompts("warm-up"))
+def warm(name, runner):
+    """The runner after some requests; None if it cannot answer them."""
+    try:
+        runner.measure(cases.WARM_UP, cases.WARM_UP.prompts("warm-up"))
+    except Broken as fault:
+        say(f"{name} is left out: {fault}")
+        runner.stop()
+        return None
+    except BaseException:
+        runner.stop()
+        raise
     return runner
 
 
@@ -149,8 +160,9 @@ def run_served(args, engines, results, runners):
                     continue
                 clients = case.concurrency if engine.needs_concurrency else None
                 key = (engine.name, fmt, clients)
-                runner = runners.get(key, lambda e=engine, f=fmt: warm(e.served(f, case.concurrency)))
-                contestants.append((engine.name, fmt, runner))
+                runner = runners.get(key, lambda e=engine, f=fmt: warm(e.name, e.served(f, case.concurrency)))
+                if runner is not None:
+                    contestants.append((engine.name, fmt, runner))
         turns = Turns("served", case, contestants, results)
         for number in range(args.rounds):
             turns.round(number, case.prompts(number))
@@ -179,9 +191,9 @@ def main():
             run_served(args, engines, results, runners)
     finally:
         runners.stop()
-    report.write(results, places.folder)
+    report.write(results, results.path.parent)
     print(report.markdown(results))
-    say(f"written: {places.folder}/ratios.json, ratios.md, ratios.svg")
+    say(f"written: {results.path.parent}/ratios.json, ratios.md, ratios.svg")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The engines, one class each: which formats they run, how they are started, how a case is measured on them.
 
-`kernel(fmt)` gives something with measure(KernelCase) -> {metric: seconds per token batch}; `served(fmt, c)` gives
-something with measure(ServedCase, prompts) -> figures. Either is None where an engine has no such thing.
+`kernel(fmt)` gives something with measure(KernelCase) -> {item: figures}, an item per prompt length or batch;
+`served(fmt, c)` gives something with measure(ServedCase, prompts) -> figures. Either is None where an engine has no such thing.
 """
 
 import json
@@ -80,7 +80,8 @@ class Vivace:
         port = free_port()
         return Served(Server(
             [self.binary, "serve", self.places.model(fmt), "--port", port, "--threads", self.threads, "--isa", self.isa,
-             "--served-model-name", "model", "--max-num-seqs", "64", "--max-model-len", "2048"],
+             "--served-model-name", "model", "--max-num-seqs", "64", "--max-model-len", "2048",
+             "--weight-cache", "off"],
             self.places.logs / f"vivace-{fmt}.log", port, health="/ready"))
 
 

@@ -8,7 +8,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tarfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HERE = pathlib.Path(__file__).resolve().parent
@@ -108,8 +107,10 @@ class Places:
             run(python, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:",
                 "-d", self.folder / "wheels", LLAMA_CPP)
             archive = next((self.folder / "wheels").glob("llama_cpp_python-*.tar.gz"))
-            with tarfile.open(archive) as tar:
-                tar.extractall(source, filter="data")
+            part = source.with_suffix(".part")
+            part.mkdir(exist_ok=True)
+            run("tar", "-xzf", archive, "-C", part)
+            part.rename(source)
         tree = next(source.glob("*/vendor/llama.cpp"))
         build = self.folder / "llama-server"
         run("cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DLLAMA_BUILD_TESTS=OFF",

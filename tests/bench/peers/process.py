@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import urllib.error
 import urllib.request
 
 READY_S = 900  # vLLM compiles the model first
+ANSWER_S = 1800  # for the largest case a worker is asked for
 
 
 def free_port():
@@ -86,9 +88,16 @@ class Worker(Process):
 
     def __init__(self, command, log):
         super().__init__(command, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self._read()
+        try:
+            self._read()
+        except BaseException:
+            self.stop()
+            raise
 
     def _read(self):
+        # One line an answer, so nothing waits in the buffer when the pipe is empty.
+        if not select.select([self.process.stdout], [], [], ANSWER_S)[0]:
+            raise SystemExit(f"{self.command[0]} gave no answer in {ANSWER_S} s; see {self.log_path}")
         line = self.process.stdout.readline()
         if not line:
             self.process.wait(20)
@@ -96,6 +105,9 @@ class Worker(Process):
         return json.loads(line)
 
     def ask(self, request):
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended, and reading says so
         return self._read()

@@ -1,7 +1,6 @@
 """The results file: every measurement as it was taken, so that a run can be broken off and taken up again."""
 
 import datetime
-import hashlib
 import json
 import os
 import pathlib
@@ -16,11 +15,6 @@ def machine():
     told = [flag for flag in ("avx2", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8") if f" {flag}" in flags]
     return {"cpu": names[0] if names else platform.machine(), "cpus": len(os.sched_getaffinity(0)),
             "instructions": told, "system": platform.platform()}
-
-
-def digest(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
 
 
 class Results:

@@ -58,11 +58,12 @@ def url(server):
 def test_times_run_from_the_request_to_the_first_and_last_event(server):
     figures = load_client.drive(url(server), "m", [[1, 2]] * 6, 4, 3)
     assert figures["requests"] == 6
-    # Upper bounds are generous: the machine may be busy.
-    assert 0.9 * GAP_S * 1e3 < figures["ttft_ms_mean"] < 3 * GAP_S * 1e3
-    assert 0.9 * GAP_S * 1e3 < figures["tpot_ms_mean"] < 3 * GAP_S * 1e3
-    # Two turns of three at once, 4 gaps each.
-    assert 8 * GAP_S * 0.95 < figures["seconds"] < 24 * GAP_S
+    # Two turns of three at once, 4 gaps each. On a busy machine all of it takes longer, so nothing is bounded by a
+    # time from above; but a client's two requests do not overlap.
+    assert figures["ttft_ms_mean"] > 0.9 * GAP_S * 1e3
+    assert figures["tpot_ms_mean"] > 0.9 * GAP_S * 1e3
+    assert figures["seconds"] > 8 * GAP_S * 0.95
+    assert figures["ttft_ms_mean"] + 3 * figures["tpot_ms_mean"] <= figures["seconds"] / 2 * 1e3
     assert figures["output_tok_s"] == pytest.approx(24 / figures["seconds"])
     assert 0 < figures["client_cpu"] < 0.5
 
