@@ -15,7 +15,7 @@ constexpr double kStepShare = 0.8;
 // a machine that is noisy throughout the margin ends where excesses get rarer, or at the cap.
 constexpr double kRaise = 0.04;
 constexpr double kRelease = 0.006;
-constexpr double kMaxShortfall = 0.25;
+constexpr double kMaxShortfall = 0.5;
 
 }  // namespace
 
