@@ -2,6 +2,7 @@
 
 #include "bench/mac_chains_impl.h"
 #include "bench/mac_kernels.h"
+#include "bench/mac_reads_impl.h"
 
 namespace vivace::bench::avx512 {
 
@@ -34,48 +35,16 @@ void DpbusdZmm(int64_t steps) {
 
 namespace {
 
-constexpr int64_t kVector = 64;
-constexpr int64_t kPage = kReadGranule / 4;
-constexpr int64_t kLine = 64;
-constexpr int64_t kAhead = 2'048;
-
-__m512i Load(const char* p) { return _mm512_load_si512(p); }
-
 uint64_t Fold(__m512i all) { return static_cast<uint64_t>(_mm512_reduce_or_epi64(all)); }
 
 }  // namespace
 
 uint64_t ReadStreams(const void* data, int64_t bytes) {
-  __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a, e = a, f = a, g = a, h = a;
-  const char* p = static_cast<const char*>(data);
-  for (const char* end = p + bytes; p < end; p += kReadGranule) {
-    for (int64_t at = 0; at < kPage; at += 2 * kVector) {
-      a = _mm512_or_si512(a, Load(p + at));
-      b = _mm512_or_si512(b, Load(p + at + kVector));
-      c = _mm512_or_si512(c, Load(p + at + kPage));
-      d = _mm512_or_si512(d, Load(p + at + kPage + kVector));
-      e = _mm512_or_si512(e, Load(p + at + 2 * kPage));
-      f = _mm512_or_si512(f, Load(p + at + 2 * kPage + kVector));
-      g = _mm512_or_si512(g, Load(p + at + 3 * kPage));
-      h = _mm512_or_si512(h, Load(p + at + 3 * kPage + kVector));
-    }
-  }
-  a = _mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d));
-  e = _mm512_or_si512(_mm512_or_si512(e, f), _mm512_or_si512(g, h));
-  return Fold(_mm512_or_si512(a, e));
+  return Fold(OrOfStreams<__m512i>(data, bytes));
 }
 
 uint64_t ReadPrefetched(const void* data, int64_t bytes) {
-  __m512i a = _mm512_setzero_si512(), b = a, c = a, d = a;
-  const char* p = static_cast<const char*>(data);
-  for (const char* end = p + bytes; p < end; p += 4 * kVector) {
-    for (int64_t at = 0; at < 4 * kVector; at += kLine) _mm_prefetch(p + kAhead + at, _MM_HINT_T0);
-    a = _mm512_or_si512(a, Load(p));
-    b = _mm512_or_si512(b, Load(p + kVector));
-    c = _mm512_or_si512(c, Load(p + 2 * kVector));
-    d = _mm512_or_si512(d, Load(p + 3 * kVector));
-  }
-  return Fold(_mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d)));
+  return Fold(OrOfPrefetched<__m512i>(data, bytes));
 }
 
 }  // namespace vivace::bench::avx512

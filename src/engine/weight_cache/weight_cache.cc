@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <system_error>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -79,7 +81,12 @@ std::unique_ptr<Writer> WeightCache::Write(std::span<const std::byte> payload) c
               {{"why", "the model file was changed a moment ago"}});
     return nullptr;
   }
-  return std::make_unique<Writer>(folder_, path_, key_, most_bytes_, payload);
+  try {
+    return std::make_unique<Writer>(folder_, path_, key_, most_bytes_, payload);
+  } catch (const std::system_error& error) {  // no thread to be had
+    log::Warn("packed weights not kept for the next start", {{"why", error.what()}});
+    return nullptr;
+  }
 }
 
 }  // namespace vivace::weight_cache
