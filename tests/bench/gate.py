@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = ROOT / "models/SmolLM2-135M-Instruct.Q4_1.gguf"
 FLOORS = pathlib.Path(__file__).with_name("floors.json")
 TRIES = 3
+RUNS = 4  # of a case whose limits are measured wrongly, in one try
 RUN_S = 600  # a run takes half a minute
 
 
@@ -26,14 +27,24 @@ class Disturbed(Exception):
     """A run that found its own limits wrong: its fractions mean nothing."""
 
 
-def steps(binary, *flags):
-    """One run, as {("prompt", 512): figures, ("decode", 8, 128): figures}, and the whole report."""
+def steps(binary, *flags, fractions=False):
+    """One run, as {("prompt", 512): figures, ("decode", 8, 128): figures}, and the whole report. `fractions`: of its
+    limits are wanted, so a run that finds these wrong is made again."""
+    for _ in range(RUNS - 1):
+        try:
+            return one_run(binary, flags, fractions)
+        except Disturbed as fault:
+            print(f"speed gate, again: {fault}", file=sys.stderr)
+    return one_run(binary, flags, fractions)
+
+
+def one_run(binary, flags, fractions):
     threads = min(2, len(os.sched_getaffinity(0)))
     done = subprocess.run([binary, "bench", "steps", MODEL, "--threads", str(threads), "--rounds", "5", "--json", *flags],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=RUN_S)
     if not done.stdout:
         raise SystemExit(f"vivace bench steps failed: {done.stderr}")
-    if done.returncode != 0:
+    if done.returncode != 0 and fractions:
         raise Disturbed(done.stderr.strip())
     report = json.loads(done.stdout)
     figures = {}
@@ -70,11 +81,11 @@ def floors_of(names, floors):
 
 def measure(binary):
     """{check: value} of this machine, and its classes."""
-    best, report = steps(binary, "--prompt=512", "--decode=1,8,32", "--context=128")
+    best, report = steps(binary, "--prompt=512", "--decode=1,8,32", "--context=128", fractions=True)
     values = {
         "prompt 512, fraction of the limit": fraction(best["prompt", 512]),
         "decode 1, fraction of the limit": fraction(best["decode", 1, 128]),
-        "decode 8 against 1, tokens a second": 8 * best["decode", 1, 128]["fastest"] / best["decode", 8, 128]["fastest"],
+        "decode 8, fraction of the limit": fraction(best["decode", 8, 128]),
         "decode 32, fraction of the limit": fraction(best["decode", 32, 128]),
         "decode 8, share inside kernels": best["decode", 8, 128]["kernel_share"],
     }

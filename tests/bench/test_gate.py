@@ -23,7 +23,7 @@ def report(isa, macs_a_cycle=0):
 @pytest.mark.parametrize("isa", TIERS)
 def test_every_tier_has_floors_and_each_is_of_something_measured(isa, monkeypatch):
     step = {"limit_seconds": 1.0, "fastest": 2.0, "kernel_share": 0.97}
-    monkeypatch.setattr(gate, "steps", lambda binary, *flags: (
+    monkeypatch.setattr(gate, "steps", lambda binary, *flags, fractions=False: (
         collections.defaultdict(lambda: step), report(isa, 64 if "512" in isa else 0)))
     values, names = gate.measure("vivace")
     assert set(gate.floors_of(names, FLOORS)) <= set(values)
