@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <boost/system/system_error.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -63,6 +64,7 @@ int Finish(int code) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of that write
   try {
     return Finish(Run({argv + 1, argv + argc}));
   } catch (const std::bad_alloc&) {
@@ -71,6 +73,8 @@ int main(int argc, char** argv) {
         stderr);
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::broken_pipe) return kExitRefused;
+    std::fprintf(stderr, "vivace: the system refused: %s\n", error.what());
+  } catch (const boost::system::system_error& error) {  // not a std::system_error
     std::fprintf(stderr, "vivace: the system refused: %s\n", error.what());
   }
   return kExitRefused;

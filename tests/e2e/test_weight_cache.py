@@ -3,6 +3,7 @@
 import concurrent.futures
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import time
@@ -118,11 +119,11 @@ def test_limits(model, tmp_path):
     assert not cache.exists()
 
 
-def start_with(environment, model):
+def start_with(environment, model, *flags, before=None):
     """What a server with just these variables says until it is ready, and on its way out."""
     process = subprocess.Popen(
-        [BINARY, "serve", str(model), "--port", str(free_port()), "--kv-cache-memory-bytes", "4MiB"],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        [BINARY, "serve", str(model), "--port", str(free_port()), "--kv-cache-memory-bytes", "4MiB", *flags],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=before)
     try:
         assert "ready" in process.stdout.readline()
         time.sleep(0.5)
@@ -144,6 +145,14 @@ def test_default_folder(model, tmp_path):
     # A relative path is no place, and nothing is written anywhere.
     assert "weights" not in start_with(base | {"XDG_CACHE_HOME": "relative"}, model)
     assert not pathlib.Path("relative").exists()
+
+
+def test_a_limit_on_files_is_survived(model, tmp_path):
+    cache = tmp_path / "cache"
+    log = start_with(os.environ, model, "--weight-cache", str(cache),
+                     before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    assert NOT_KEPT in log
+    assert not list(cache.iterdir())
 
 
 def test_wrong_values():
