@@ -1,10 +1,11 @@
 #include "engine/prefault.h"
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+
+#include "base/thread_priority.h"
 
 namespace vivace {
 namespace {
@@ -15,7 +16,7 @@ constexpr int kPopulateWrite = MADV_POPULATE_WRITE;
 constexpr int kPopulateWrite = 23;
 #endif
 constexpr size_t kHugePage = 2u << 20;
-constexpr int kLowPriority = 10;  // a tenth of a processor that others want
+constexpr int kNice = 10;
 constexpr int64_t kStop = -1;
 
 }  // namespace
@@ -43,7 +44,7 @@ void Prefault::Reach(int64_t end) {
 }
 
 void Prefault::Run() {
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowPriority);
+  LowerThreadPriority(kNice);
   for (int64_t done = 0; done < area_.num_blocks;) {
     const int64_t wanted = wanted_.load(std::memory_order_acquire);
     if (wanted == kStop) return;

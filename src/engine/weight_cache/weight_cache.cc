@@ -1,12 +1,10 @@
 #include "engine/weight_cache/weight_cache.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <system_error>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread_priority.h"
 #include "base/units.h"
 #include "engine/weight_cache/cache_folder.h"
 #include "engine/weight_cache/entry_file.h"
@@ -14,7 +12,7 @@
 namespace vivace::weight_cache {
 namespace {
 
-constexpr int kLowestPriority = 19;
+constexpr int kNice = 19;
 
 }  // namespace
 
@@ -37,8 +35,7 @@ void Writer::Wait() {
 }
 
 void Writer::Run() const {
-  // On Linux this is the calling thread's own; requests come first.
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowestPriority);
+  LowerThreadPriority(kNice);  // requests come first
   Status written = MakeRoom(folder_, path_, kHeaderBytes + payload_.size(), most_bytes_);
   if (written) written = WriteEntry(path_, key_, payload_, stop_);
   if (written) {
