@@ -1,6 +1,7 @@
 #include "sim/fake_model.h"
 
 #include <algorithm>
+#include <array>
 
 namespace vivace::sim {
 namespace {
@@ -13,8 +14,37 @@ uint64_t Mix(uint64_t a, uint64_t b) {
   return x ^ (x >> 31);
 }
 
-uint64_t NextCell(uint64_t previous, TokenId token, int32_t position) {
-  return Mix(Mix(previous, static_cast<uint64_t>(token)), static_cast<uint64_t>(position));
+// `previous` is 0 at the start, and where the window does not reach it.
+uint64_t NextCell(uint64_t previous, TokenId token, int32_t position, int32_t group) {
+  return Mix(Mix(previous, static_cast<uint64_t>(token)),
+             static_cast<uint64_t>(position) * kMaxKvGroups + static_cast<uint64_t>(group));
+}
+
+bool SeesPrevious(int32_t window, int32_t position) { return position > 0 && window != 1; }
+
+// All cells that `position` sees of a group. `before` is what the position before it saw.
+template <typename CellAt>
+uint64_t Seen(int32_t window, int32_t position, uint64_t before, const CellAt& cell) {
+  if (window == 0) return Mix(before, cell(position));
+  uint64_t seen = 0;
+  for (int32_t p = std::max(position - window + 1, 0); p <= position; ++p)
+    seen = Mix(seen, cell(p));
+  return seen;
+}
+
+uint64_t StateOf(const std::array<uint64_t, kMaxKvGroups>& seen, int32_t num_groups) {
+  uint64_t state = 0;
+  for (int32_t g = 0; g < num_groups; ++g) state = Mix(state, seen[g]);
+  return state;
+}
+
+uint64_t TextOf(const std::string& salt) {
+  uint64_t text = 0;
+  for (const char c : salt) text = Mix(text, static_cast<uint64_t>(c));
+  return text;
+}
+uint64_t TextOf(uint64_t text, TokenId next) {
+  return Mix(text, static_cast<uint64_t>(next) + 0x100);
 }
 
 TokenId SampleFrom(uint64_t state, const SequenceSpec& spec, int32_t length) {
@@ -28,18 +58,23 @@ float RowValue(uint64_t state, TokenId token) {
 
 }  // namespace
 
-ExpectedOutput OutputAlone(const SequenceSpec& spec, int32_t max_model_len) {
+ExpectedOutput OutputAlone(const SequenceSpec& spec, int32_t max_model_len,
+                           const KvWindows& windows) {
   ExpectedOutput expected;
   const int32_t prompt_len = static_cast<int32_t>(spec.prompt.size());
   const int32_t max_tokens = std::min(spec.max_tokens, max_model_len - prompt_len);
-  uint64_t cell = 0;
-  uint64_t state = 0;
+  std::array<std::vector<uint64_t>, kMaxKvGroups> cells;
+  std::array<uint64_t, kMaxKvGroups> seen{};
   for (int32_t position = 0;; ++position) {
     const int32_t outputs = static_cast<int32_t>(expected.tokens.size());
     const TokenId fed =
         position < prompt_len ? spec.prompt[position] : expected.tokens[position - prompt_len];
-    cell = NextCell(cell, fed, position);
-    state = Mix(state, cell);
+    for (int32_t g = 0; g < windows.size(); ++g) {
+      const uint64_t previous = SeesPrevious(windows[g], position) ? cells[g].back() : 0;
+      cells[g].push_back(NextCell(previous, fed, position, g));
+      seen[g] = Seen(windows[g], position, seen[g], [&](int32_t p) { return cells[g][p]; });
+    }
+    const uint64_t state = StateOf(seen, windows.size());
     if (position + 1 < prompt_len) {
       expected.prompt_rows.push_back(RowValue(state, spec.prompt[position + 1]));
       continue;
@@ -67,77 +102,112 @@ ExpectedOutput OutputAlone(const SequenceSpec& spec, int32_t max_model_len) {
   }
 }
 
-FakeModel::FakeModel(int32_t num_blocks, int32_t block_size, int32_t num_slots)
-    : block_size_(block_size),
-      cells_(static_cast<size_t>(num_blocks) * static_cast<size_t>(block_size)),
-      contents_(static_cast<size_t>(num_blocks)),
+FakeModel::FakeModel(const KvCacheConfig& config, int32_t num_slots)
+    : windows_(config.windows),
+      block_size_(config.block_size),
+      cells_(static_cast<size_t>(config.num_blocks) * static_cast<size_t>(config.block_size)),
+      contents_(static_cast<size_t>(config.num_blocks)),
       slots_(static_cast<size_t>(num_slots)) {}
 
-void FakeModel::BindSlot(SeqSlot slot, const SequenceSpec* spec) {
-  if (slots_[slot.value] != nullptr) error_ = "a slot was bound twice";
-  slots_[slot.value] = spec;
+void FakeModel::BindSlot(SeqSlot slot, const SequenceSpec* spec, std::span<const TokenId> tokens) {
+  Slot& bound = slots_[slot.value];
+  if (bound.spec != nullptr) error_ = "a slot was bound twice";
+  bound.spec = spec;
+  bound.texts = {TextOf(spec->salt)};
+  for (const TokenId token : tokens) bound.texts.push_back(TextOf(bound.texts.back(), token));
 }
 
 void FakeModel::ReleaseSlot(SeqSlot slot) {
-  if (slots_[slot.value] == nullptr) error_ = "a free slot was released";
-  slots_[slot.value] = nullptr;
+  if (slots_[slot.value].spec == nullptr) error_ = "a free slot was released";
+  slots_[slot.value].spec = nullptr;
 }
 
-uint64_t& FakeModel::Cell(const StepPlan& plan, const PlanItem& item, int32_t position) {
-  const BlockId block = plan.block_ids[item.first_block + position / block_size_];
-  return cells_[block.value * block_size_ + position % block_size_];
+uint64_t& FakeModel::Cell(const StepPlan& plan, const PlanItem& item, int32_t group,
+                          int32_t position) {
+  static uint64_t nowhere = 0;
+  const BlockId block = Block(plan, item, group, position);
+  if (block.valid()) return cells_[block.value * block_size_ + position % block_size_];
+  error_ = "a block is used that was given back";
+  return nowhere;
 }
 
 // All of a step is written before any of it is read, as a batch may do.
 void FakeModel::Run(const StepPlan& plan, StepResult* result) {
   result->Clear();
   result->step = plan.step;
+  for (const PlanItem& item : plan.items) {
+    if (slots_[item.slot.value].spec == nullptr) error_ = "a plan uses a slot that is not bound";
+    if (!error_.empty()) return;
+    CheckReads(plan, item);
+  }
   for (const PlanItem& item : plan.items) Write(plan, item);
   for (size_t i = 0; i < plan.items.size(); ++i) Read(plan, static_cast<int32_t>(i), result);
 }
 
-void FakeModel::Write(const StepPlan& plan, const PlanItem& item) {
-  const SequenceSpec* spec = slots_[item.slot.value];
-  if (spec == nullptr) {
-    error_ = "a plan uses a slot that is not bound";
-    return;
+// What the item's tokens see of earlier steps was written for this very text; the tables hold no
+// more than that.
+void FakeModel::CheckReads(const StepPlan& plan, const PlanItem& item) {
+  const std::vector<uint64_t>& texts = slots_[item.slot.value].texts;
+  for (int32_t g = 0; g < windows_.size(); ++g) {
+    const int32_t window = windows_[g];
+    const int32_t seen = window == 0 ? 0 : std::max(item.first_position - window + 1, 0);
+    for (int32_t at = 0; at < item.first_position; at += block_size_) {
+      const BlockId block = Block(plan, item, g, at);
+      const int32_t end = std::min(at + block_size_, item.first_position);
+      if (at + block_size_ <= seen) {
+        if (block.valid()) error_ = "a block that the window has left is still held";
+        continue;
+      }
+      if (!block.valid()) {
+        error_ = "a block that the window holds was given back";
+        return;
+      }
+      const Contents& contents = contents_[block.value];
+      if (contents.group != g || contents.text != texts[end]) {
+        error_ = "a block that is read holds another text";
+      }
+    }
   }
+}
+
+void FakeModel::Write(const StepPlan& plan, const PlanItem& item) {
+  std::vector<uint64_t>& texts = slots_[item.slot.value].texts;
+  texts.resize(item.first_position + 1);
   for (int32_t i = 0; i < item.num_tokens; ++i) {
     const int32_t position = item.first_position + i;
     const TokenId token = plan.tokens[item.first_token + i];
-    const uint64_t previous = position == 0 ? 0 : Cell(plan, item, position - 1);
-    Cell(plan, item, position) = NextCell(previous, token, position);
-    Contents& contents = contents_[plan.block_ids[item.first_block + position / block_size_].value];
-    // The block before ends with the tokens that lead up to this one.
-    if (position % block_size_ == 0) {
-      contents.tokens.clear();
-      if (position > 0) {
-        contents.tokens =
-            contents_[plan.block_ids[item.first_block + position / block_size_ - 1].value].tokens;
-      }
-      contents.salt = spec->salt;
+    texts.push_back(TextOf(texts.back(), token));
+    for (int32_t g = 0; g < windows_.size(); ++g) {
+      const uint64_t previous =
+          SeesPrevious(windows_[g], position) ? Cell(plan, item, g, position - 1) : 0;
+      Cell(plan, item, g, position) = NextCell(previous, token, position, g);
+      const BlockId block = Block(plan, item, g, position);
+      if (block.valid()) contents_[block.value] = {.group = g, .text = texts.back()};
     }
-    contents.tokens.push_back(token);
   }
 }
 
 void FakeModel::Read(const StepPlan& plan, int32_t item_index, StepResult* result) {
   const PlanItem& item = plan.items[item_index];
-  const SequenceSpec* spec = slots_[item.slot.value];
-  if (spec == nullptr) return;
+  const SequenceSpec* spec = slots_[item.slot.value].spec;
   StepResult::PromptRows rows{
       .item = item_index, .first = static_cast<int32_t>(result->logprob_rows.size()), .count = 0};
   const int32_t end = item.first_position + item.num_tokens;
-  uint64_t state = 0;
+  std::array<uint64_t, kMaxKvGroups> seen{};
   for (int32_t position = 0; position < end; ++position) {
-    state = Mix(state, Cell(plan, item, position));
-    if (item.logit_rows != LogitRows::kAll || position < item.first_position) continue;
+    const bool in_step = position >= item.first_position;
+    for (int32_t g = 0; g < windows_.size(); ++g) {
+      if (windows_[g] > 0 && !in_step) continue;
+      seen[g] =
+          Seen(windows_[g], position, seen[g], [&](int32_t p) { return Cell(plan, item, g, p); });
+    }
+    if (item.logit_rows != LogitRows::kAll || !in_step) continue;
     const TokenId next = position + 1 < end
                              ? plan.tokens[item.first_token + position + 1 - item.first_position]
                              : item.next_prompt_token;
     if (next < 0) continue;
     LogprobRow row;
-    row.chosen = {next, RowValue(state, next)};
+    row.chosen = {next, RowValue(StateOf(seen, windows_.size()), next)};
     result->logprob_rows.push_back(row);
     ++rows.count;
   }
@@ -148,15 +218,16 @@ void FakeModel::Read(const StepPlan& plan, int32_t item_index, StepResult* resul
   if (outputs == spec->error_at) {
     sampled.error = SampleError::kNonFiniteLogits;
   } else {
-    sampled.token = SampleFrom(state, *spec, end);
+    sampled.token = SampleFrom(StateOf(seen, windows_.size()), *spec, end);
   }
   result->sampled.push_back(sampled);
 }
 
-bool FakeModel::Holds(BlockId block, std::span<const TokenId> tokens,
+bool FakeModel::Holds(BlockId block, int32_t group, std::span<const TokenId> tokens,
                       const std::string& salt) const {
-  const Contents& contents = contents_[block.value];
-  return contents.salt == salt && std::ranges::equal(contents.tokens, tokens);
+  uint64_t text = TextOf(salt);
+  for (const TokenId token : tokens) text = TextOf(text, token);
+  return contents_[block.value].group == group && contents_[block.value].text == text;
 }
 
 }  // namespace vivace::sim

@@ -1,9 +1,11 @@
 // A model of a few lines whose output shows every mistake of the block tables.
 //
-// Each position of the KV cache holds one cell, a hash of the token there, its position and the
-// cell before it; the next token is a hash of all cells of the sequence, read back through its
-// block table, so a wrong, stale or shared block changes the output. OutputAlone says what a
-// sequence must produce, computed without blocks, batches or a scheduler.
+// Each position of the KV cache holds one cell in each group, a hash of the group, the token there,
+// its position and the cell before it; the next token is a hash of the cells that its group's
+// window lets it see, read back through the block tables, so a wrong, stale or shared block, or one
+// given back too early, changes the output. OutputAlone says what a sequence must produce, computed
+// without blocks, batches or a scheduler. Beside the cells the model notes what text each block was
+// written for, and compares that wherever a kernel may read.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "kv/kv_cache_manager.h"
 #include "sched/scheduler.h"
 #include "sched/step_plan.h"
 
@@ -41,39 +44,51 @@ struct ExpectedOutput {
   std::vector<float> prompt_rows;  // [prompt - 1], of the prompt's tokens from the second on
 };
 
-ExpectedOutput OutputAlone(const SequenceSpec& spec, int32_t max_model_len);
+ExpectedOutput OutputAlone(const SequenceSpec& spec, int32_t max_model_len,
+                           const KvWindows& windows);
 
 // Executes plans on a fake KV cache.
 class FakeModel {
  public:
-  FakeModel(int32_t num_blocks, int32_t block_size, int32_t num_slots);
+  FakeModel(const KvCacheConfig& config, int32_t num_slots);
 
-  // `spec` must live until the slot is released. Binding a bound slot is reported by error().
-  void BindSlot(SeqSlot slot, const SequenceSpec* spec);
+  // `spec` must live until the slot is released; `tokens` are those it has so far. Binding a bound
+  // slot is reported by error().
+  void BindSlot(SeqSlot slot, const SequenceSpec* spec, std::span<const TokenId> tokens);
   void ReleaseSlot(SeqSlot slot);
   void Run(const StepPlan& plan, StepResult* result);
 
-  // Whether `block` holds the KV of the last block of `tokens`, computed after the others under
-  // `salt`.
-  bool Holds(BlockId block, std::span<const TokenId> tokens, const std::string& salt) const;
+  // Whether `block` holds the group's KV of the last block of `tokens`, computed after the others
+  // under `salt`.
+  bool Holds(BlockId block, int32_t group, std::span<const TokenId> tokens,
+             const std::string& salt) const;
 
-  const SequenceSpec* bound(SeqSlot slot) const { return slots_[slot.value]; }
+  const SequenceSpec* bound(SeqSlot slot) const { return slots_[slot.value].spec; }
   const std::string& error() const { return error_; }
 
  private:
+  struct Slot {
+    const SequenceSpec* spec = nullptr;
+    std::vector<uint64_t> texts;  // [i]: hash of the salt and the first i tokens
+  };
   struct Contents {
-    std::string salt;
-    std::vector<TokenId> tokens;  // all tokens up to the last one written into the block
+    int32_t group = -1;
+    uint64_t text = 0;  // up to and with the last token written into the block
   };
 
-  uint64_t& Cell(const StepPlan& plan, const PlanItem& item, int32_t position);
+  BlockId Block(const StepPlan& plan, const PlanItem& item, int32_t group, int32_t position) const {
+    return plan.block_ids[item.first_block + group * item.num_blocks + position / block_size_];
+  }
+  uint64_t& Cell(const StepPlan& plan, const PlanItem& item, int32_t group, int32_t position);
+  void CheckReads(const StepPlan& plan, const PlanItem& item);
   void Write(const StepPlan& plan, const PlanItem& item);
   void Read(const StepPlan& plan, int32_t item_index, StepResult* result);
 
-  int32_t block_size_;
-  std::vector<uint64_t> cells_;             // [num_blocks, block_size]
-  std::vector<Contents> contents_;          // [num_blocks]
-  std::vector<const SequenceSpec*> slots_;  // [num_slots]
+  const KvWindows windows_;
+  const int32_t block_size_;
+  std::vector<uint64_t> cells_;     // [num_blocks, block_size]
+  std::vector<Contents> contents_;  // [num_blocks]
+  std::vector<Slot> slots_;         // [num_slots]
   std::string error_;
 };
 

@@ -41,8 +41,7 @@ class Simulation {
       : random_(seed),
         config_(RandomConfig(&random_)),
         scheduler_(config_, RandomHasher(&random_)),
-        model_(config_.kv.num_blocks, config_.kv.block_size,
-               std::min(config_.max_num_seqs, config_.max_num_batched_tokens)),
+        model_(config_.kv, std::min(config_.max_num_seqs, config_.max_num_batched_tokens)),
         timer_(RandomSpeed(&random_), seed),
         requests_left_(random_.Between(1, 25)),
         arrival_percent_(random_.Of<int32_t>({5, 20, 60, 100})),
@@ -79,6 +78,9 @@ class Simulation {
   void CheckEnd();
   bool WaitsForLeader(const Tracked& tracked) const;
   const PlanItem* ItemOf(SeqSlot slot) const;
+  BlockId BlockOf(const PlanItem& item, int32_t group, int32_t block) const {
+    return plan_.block_ids[item.first_block + group * item.num_blocks + block];
+  }
   Tracked* Find(SeqKey key);
 
   Random random_;
@@ -91,6 +93,7 @@ class Simulation {
   StepResult result_;
   Effects effects_;
 
+  std::set<int32_t> written_;  // blocks, by the step at hand
   std::vector<std::vector<TokenId>> texts_;
   std::map<SeqKey, Tracked> sequences_;  // all that ever came
   SeqKey next_key_ = 1;
@@ -137,7 +140,7 @@ void Simulation::Arrive() {
   for (SequenceSpec& spec : RandomRequest(config_, texts_, &random_, next_group_, &next_key_)) {
     Tracked& tracked = sequences_[spec.key];
     tracked.spec = std::move(spec);
-    tracked.expected = OutputAlone(tracked.spec, config_.max_model_len);
+    tracked.expected = OutputAlone(tracked.spec, config_.max_model_len, config_.kv.windows);
     tracked.tokens = tracked.spec.prompt;
     tracked.rows_seen.assign(tracked.spec.prompt.size(), false);
     tracked.arrival = tracked.spec.key;
@@ -221,6 +224,8 @@ void Simulation::ApplyChanges() {
 void Simulation::CheckPreemptions(int64_t used_before) {
   if (changes_.preempted.empty()) return;
   if (!changes_.bound.empty()) Fail("a sequence starts in the step of a preemption");
+  // What a window group gives up at once is a claim: CheckInvariants counts those.
+  if (config_.kv.windows.num_full() < config_.kv.windows.size()) return;
   int64_t grown = 0;
   for (int32_t i = 0; i < plan_.decode_tokens; ++i) {
     grown += plan_.items[i].first_position % config_.kv.block_size == 0;
@@ -246,7 +251,7 @@ void Simulation::CheckBound(const PlanChanges::Bound& bound) {
       bound.prompt_len != static_cast<int32_t>(spec.prompt.size())) {
     Fail("{} starts with other tokens than its own", bound.key);
   }
-  model_.BindSlot(bound.slot, &tracked->spec);
+  model_.BindSlot(bound.slot, &tracked->spec, bound.tokens);
   tracked->running = true;
   tracked->computed = bound.cached_tokens;
 
@@ -265,11 +270,14 @@ void Simulation::CheckBound(const PlanChanges::Bound& bound) {
   const PlanItem* item = ItemOf(bound.slot);
   if (item == nullptr || failed()) return Fail("{} starts without a share of the step", bound.key);
   // I10: what was found is what this sequence would have computed, under its own salt.
-  for (int32_t end = size; end <= bound.cached_tokens; end += size) {
-    const BlockId block = plan_.block_ids[item->first_block + end / size - 1];
-    if (!model_.Holds(block, std::span(tracked->tokens).first(static_cast<size_t>(end)),
-                      spec.salt)) {
-      Fail("{} found block {}, which holds something else", bound.key, block.value);
+  for (int32_t g = 0; g < config_.kv.windows.size(); ++g) {
+    const int32_t first = FirstVisibleBlock(config_.kv.windows[g], size, bound.cached_tokens);
+    for (int32_t b = first; b < bound.cached_tokens / size; ++b) {
+      const BlockId block = BlockOf(*item, g, b);
+      const auto text = std::span(tracked->tokens).first(static_cast<size_t>((b + 1) * size));
+      if (!block.valid() || !model_.Holds(block, g, text, spec.salt)) {
+        Fail("{} found block {}, which holds something else", bound.key, block.value);
+      }
     }
   }
 }
@@ -304,6 +312,7 @@ void Simulation::CheckPlan() {
   if (plan_.prefill_tokens + plan_.decode_tokens != num_tokens) Fail("token counts do not add up");
   if (static_cast<int32_t>(plan_.items.size()) > config_.max_num_seqs) Fail("too many sequences");
   std::set<int32_t> slots;
+  written_.clear();
   for (size_t i = 0; i < plan_.items.size(); ++i) {
     const PlanItem& item = plan_.items[i];
     if (!slots.insert(item.slot.value).second) Fail("slot {} comes twice", item.slot.value);
@@ -336,10 +345,14 @@ void Simulation::CheckItem(const PlanItem& item) {
   }
   const int32_t size = config_.kv.block_size;
   if (item.num_blocks != (end + size - 1) / size) Fail("{} has a wrong block count", spec->key);
-  for (int32_t b = item.first_position / size; b < item.num_blocks; ++b) {
-    const BlockId block = plan_.block_ids[item.first_block + b];
-    if (scheduler_.kv().pool().ref_count(block) != 1)
-      Fail("shared block {} is written", block.value);
+  for (int32_t g = 0; g < config_.kv.windows.size(); ++g) {
+    for (int32_t b = item.first_position / size; b < item.num_blocks; ++b) {
+      const BlockId block = BlockOf(item, g, b);
+      if (!block.valid() || scheduler_.kv().pool().ref_count(block) != 1) {
+        Fail("block {} is written, and is not the sequence's own", block.value);
+      }
+      if (!written_.insert(block.value).second) Fail("block {} is written twice", block.value);
+    }
   }
   const bool wants_rows = spec->prompt_logprobs && !tracked.prompt_done;
   if ((item.logit_rows == LogitRows::kAll) != wants_rows) Fail("{}: wrong rows", spec->key);
@@ -349,6 +362,7 @@ void Simulation::CheckItem(const PlanItem& item) {
 // I13: whatever was aborted or reset meanwhile, the step's blocks still belong to it.
 void Simulation::CheckFence() {
   for (const BlockId block : plan_.block_ids) {
+    if (!block.valid()) continue;  // the window has left it
     if (scheduler_.kv().pool().ref_count(block) < 1) Fail("block {} freed in flight", block.value);
   }
 }

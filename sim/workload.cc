@@ -29,6 +29,26 @@ std::vector<TokenId> RandomPrompt(int32_t length, Random* random) {
   return prompt;
 }
 
+// Mostly full attention alone; else with windows beside it, or only those.
+KvWindows RandomWindows(Random* random) {
+  const auto window = [random] { return random->Between(1, random->Percent(50) ? 6 : 40); };
+  switch (random->Between(1, 10)) {
+    case 1:
+      return {window()};
+    case 2:
+    case 3:
+      return {0, window()};
+    case 4: {
+      const int32_t shared = window();
+      return {0, shared, shared, shared};
+    }
+    case 5:
+      return {0, 0, window(), window()};
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 SchedulerConfig RandomConfig(Random* random) {
@@ -45,6 +65,10 @@ SchedulerConfig RandomConfig(Random* random) {
     config.kv.num_blocks = random->Between(100, 220);
     config.max_model_len = config.kv.num_blocks;
   }
+  config.kv.windows = RandomWindows(random);
+  const int32_t groups = config.kv.windows.size();
+  config.kv.num_blocks =
+      std::max(config.kv.num_blocks * random->Between(1, groups), groups);  // one token fits
   return config;
 }
 
@@ -57,7 +81,9 @@ std::vector<SequenceSpec> RandomRequest(const SchedulerConfig& config,
                                         const std::vector<std::vector<TokenId>>& texts,
                                         Random* random, uint64_t group, SeqKey* next_key) {
   SequenceSpec spec;
-  const int32_t room = std::min(config.max_model_len, config.kv.num_blocks * config.kv.block_size);
+  const auto room = static_cast<int32_t>(
+      LongestSequence(config.kv.windows, config.kv.block_size, config.kv.num_blocks,
+                      config.max_num_batched_tokens, config.max_model_len));
   if (!texts.empty() && random->Percent(25)) {
     spec.prompt = random->Of(texts);
     spec.prompt.resize(std::min(spec.prompt.size(), static_cast<size_t>(room)));

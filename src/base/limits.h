@@ -21,6 +21,11 @@ inline constexpr uint32_t kMaxSafetensorsRank = 8;
 inline constexpr uint32_t kMaxSafetensorsDepth = 16;  // nested JSON values; the format needs 3
 inline constexpr int32_t kMaxLayers = 1'024;
 inline constexpr int32_t kMaxVocab = 1 << 20;
+inline constexpr size_t kMaxConfigBytes = 4u << 20;       // config.json, generation_config.json
+inline constexpr size_t kMaxShardIndexBytes = 32u << 20;  // model.safetensors.index.json
+inline constexpr size_t kMaxModelParts = 1'024;           // files of one model
+inline constexpr int32_t kMaxExperts = 4'096;
+inline constexpr size_t kMaxEosTokens = 64;
 
 // Tokenizers.
 inline constexpr size_t kMaxMerges = 1u << 21;
@@ -29,6 +34,13 @@ inline constexpr size_t kMaxTokenizerJsonBytes = 256u << 20;
 inline constexpr size_t kMaxRegexBytes = 4'096;
 inline constexpr size_t kMaxRegexDepth = 64;           // open groups
 inline constexpr size_t kMaxRegexExpansion = 100'000;  // atoms, counted repeats written out
+inline constexpr size_t kMaxRegexProgram = 1'000;      // instructions
+inline constexpr uint64_t kMaxRegexLookAhead = 64;     // characters
+inline constexpr size_t kMaxReplacementBytes = 1'024;  // of a normaliser's `Replace` or `Prepend`
+inline constexpr size_t kMaxTokenizerSteps = 64;       // of one pipeline
+inline constexpr size_t kMaxTrieTokenBytes = 1'024;    // of a token of unigrams or word pieces
+inline constexpr size_t kMaxCharsmapBytes = 16u << 20;
+inline constexpr size_t kMaxTemplateTokens = 64;  // before and behind the text
 
 // Chat templates.
 inline constexpr int kTemplateDepth = 200;
@@ -61,6 +73,7 @@ inline constexpr int kMaxChoices = 128;
 inline constexpr size_t kMaxPrompts = 64;
 inline constexpr size_t kMaxMessages = 4'096;
 inline constexpr size_t kMaxTools = 128;
+inline constexpr size_t kMaxDocuments = 128;
 inline constexpr size_t kMaxStopStrings = 16;
 inline constexpr size_t kMaxStopStringBytes = 256;
 inline constexpr size_t kMaxStopTokenIds = 128;
@@ -77,6 +90,16 @@ inline constexpr int32_t kMaxBenchTokens = 1 << 20;
 inline constexpr int32_t kMaxBenchSequences = 4'096;
 inline constexpr int32_t kMaxBenchRounds = 1'000;
 inline constexpr size_t kMaxBenchCases = 64;  // numbers in one list
+
+// Hubs and the cache of what came from them.
+inline constexpr size_t kHubRepoPartBytes = 96;  // the hub's own bound for names
+inline constexpr size_t kHubFileNameBytes = 1'024;
+inline constexpr size_t kHubFiles = 20'000;  // of a repository, and entries of a cache folder
+inline constexpr size_t kHubListingBytes = 16u << 20;
+inline constexpr size_t kHubHeaderBytes = 64u << 10;
+inline constexpr uint64_t kHubFileBytes = 1ull << 41;
+inline constexpr size_t kHubTokenBytes = 4'096;
+inline constexpr int kHubRedirects = 8;
 
 // Logging.
 inline constexpr size_t kMaxLogFieldBytes = 2'048;

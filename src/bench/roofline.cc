@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "engine/memory_plan.h"
 #include "tensor/dtype.h"
 
 namespace vivace::bench {
@@ -14,6 +15,35 @@ void Add(const model::WeightSpec& weight,
   const double macs = static_cast<double>(weight.rows) * weight.cols;
   part->bytes += static_cast<double>(cost.bytes);
   (cost.integer ? part->integer_macs : part->float_macs) += macs;
+}
+
+using MatrixCosts = std::function<MatrixCost(const model::WeightSpec&)>;
+
+void AddLatent(const model::LatentSpec& latent, const MatrixCosts& matrix, ModelCost::Part* body,
+               ModelCost::Part* rest) {
+  Add(latent.kv_a.weight, matrix, body);
+  for (const model::LinearSpec* linear : {&latent.q_a, &latent.q_b}) {
+    if (linear->present()) Add(linear->weight, matrix, rest);
+  }
+  for (const model::WeightSpec& head : latent.k_b) Add(head, matrix, rest);
+  for (const model::WeightSpec& head : latent.v_b) Add(head, matrix, rest);
+}
+
+void AddFeedForward(const model::FeedForwardSpec& ffn, const MatrixCosts& matrix,
+                    ModelCost::Part* part) {
+  for (const model::LinearSpec* linear : {&ffn.gate, &ffn.up, &ffn.down}) {
+    if (linear->present()) Add(linear->weight, matrix, part);
+  }
+}
+
+// Of experts a step reads those of one row at least, and every row computes as many.
+void AddMlp(const model::MlpSpec& mlp, const MatrixCosts& matrix, ModelCost::Part* part) {
+  if (!mlp.moe) return AddFeedForward(mlp.dense, matrix, part);
+  const model::MoeSpec& moe = *mlp.moe;
+  for (int32_t i = 0; i < moe.router.top_k; ++i) {
+    AddFeedForward(moe.experts[static_cast<size_t>(i)], matrix, part);
+  }
+  AddFeedForward(moe.shared, matrix, part);
 }
 
 // Positions seen by rows at [first, first + rows), added up; the row at p sees itself and all
@@ -42,15 +72,22 @@ ModelCost CostOf(const model::ModelSpec& spec, size_t kv_block_bytes, int32_t bl
   ModelCost cost;
   for (const model::LayerSpec& layer : spec.layers) {
     const model::AttentionSpec& a = layer.attention;
-    for (const auto* weight :
-         {&a.q, &a.k, &a.v, &a.o, &layer.mlp.gate, &layer.mlp.up, &layer.mlp.down})
-      if (weight->present()) Add(*weight, matrix, &cost.body);
+    for (const model::LinearSpec* linear : {&a.k, &a.v}) {
+      if (linear->present()) Add(linear->weight, matrix, &cost.body);
+    }
+    ModelCost::Part* rest = &layer == &spec.layers.back() ? &cost.tail : &cost.body;
+    for (const model::LinearSpec* linear : {&a.q, &a.o}) {
+      if (linear->present()) Add(linear->weight, matrix, rest);
+    }
+    if (a.latent) AddLatent(*a.latent, matrix, &cost.body, rest);
+    AddMlp(layer.mlp, matrix, rest);
+    const kernels::KvGeometry kv = LayerGeometry(a);
     cost.attention.push_back(
-        {.macs_per_position = 2.0 * a.heads * a.head_dim,
+        {.macs_per_position = static_cast<double>(a.heads) * (kv.head_dim + kv.value_dim()),
          .bytes_per_position = static_cast<double>(kv_block_bytes) / block_size,
          .window = a.window});
   }
-  Add(spec.lm_head, matrix, &cost.head);
+  Add(spec.lm_head.weight, matrix, &cost.head);
   return cost;
 }
 
@@ -60,7 +97,7 @@ Result<ModelCost> CostOf(const model::ModelFile& file, const kernels::BlockOps& 
   const bool integer_tier = ops.isa != Isa::kReference;
   ModelCost cost = CostOf(file.spec(), ops.kv_block_bytes(kv), kv.block_size,
                           [&](const model::WeightSpec& weight) {
-                            const auto view = file.Weight(weight);
+                            const auto view = file.WeightShape(weight, ops);
                             if (!view) {
                               fault = tl::unexpected<Error>(view.error());
                               return MatrixCost{};
@@ -78,18 +115,22 @@ StepCost CostOf(const ModelCost& model, std::span<const StepPart> parts) {
   for (const StepPart& part : parts) {
     rows += part.rows;
     logit_rows += part.logit_rows;
+    const int32_t end = part.first_position + part.rows;
     for (const ModelCost::AttentionLayer& layer : model.attention) {
-      const double end = static_cast<double>(part.first_position) + part.rows;
-      const double read =
-          layer.window > 0 ? std::min<double>(end, layer.window + part.rows - 1) : end;
+      const int32_t asking = &layer == &model.attention.back() ? part.logit_rows : part.rows;
+      if (asking == 0) continue;
+      const double read = layer.window > 0 ? std::min(end, layer.window + asking - 1) : end;
       cost.bytes += read * layer.bytes_per_position;
       cost.attention_macs +=
-          layer.macs_per_position * PositionsSeen(part.first_position, part.rows, layer.window);
+          layer.macs_per_position * PositionsSeen(end - asking, asking, layer.window);
     }
   }
-  cost.bytes += model.body.bytes + (logit_rows > 0 ? model.head.bytes : 0);
-  cost.integer_macs = rows * model.body.integer_macs + logit_rows * model.head.integer_macs;
-  cost.float_macs = rows * model.body.float_macs + logit_rows * model.head.float_macs;
+  cost.bytes += model.body.bytes;
+  if (logit_rows > 0) cost.bytes += model.tail.bytes + model.head.bytes;
+  cost.integer_macs = rows * model.body.integer_macs +
+                      logit_rows * (model.tail.integer_macs + model.head.integer_macs);
+  cost.float_macs =
+      rows * model.body.float_macs + logit_rows * (model.tail.float_macs + model.head.float_macs);
   return cost;
 }
 

@@ -6,6 +6,10 @@
 //   MACs   every row through the layers, logit rows through the head, each row against the
 //          positions it sees
 //
+// Of a mixture of experts the bytes are those of one row's experts: more rows may want the same.
+// What the last layer does beside its keys and values counts for logit rows only: of the others
+// nobody would read it.
+//
 // Embedding rows, norms, activations and the arithmetic of unpacking are not counted: a limit that
 // leaves work out stays a limit. Pure functions; any thread.
 #pragma once
@@ -38,7 +42,8 @@ struct ModelCost {
     double integer_macs = 0;  // per row
     double float_macs = 0;
   };
-  Part body;  // the layers' matrices
+  Part body;  // the layers' matrices, but for
+  Part tail;  // those of the last layer that only logits need
   Part head;
   struct AttentionLayer {
     double macs_per_position = 0;  // of one row against one position, both products
@@ -60,7 +65,7 @@ Result<ModelCost> CostOf(const model::ModelFile& file, const kernels::BlockOps& 
 struct StepPart {
   int32_t first_position = 0;
   int32_t rows = 1;
-  int32_t logit_rows = 1;
+  int32_t logit_rows = 1;  // the last of them
 };
 
 struct StepCost {

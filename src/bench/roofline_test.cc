@@ -13,18 +13,18 @@ model::ModelSpec Tiny() {
   model::ModelSpec spec;
   spec.vocab = 100;
   spec.hidden = 8;
-  spec.lm_head = {"head", 100, 8};
+  spec.lm_head.weight = {"head", 100, 8};
   model::LayerSpec layer;
   layer.attention.heads = 4;
   layer.attention.kv_heads = 2;
   layer.attention.head_dim = 2;
-  layer.attention.q = {"q", 8, 8};
-  layer.attention.k = {"k", 4, 8};
-  layer.attention.v = {"v", 4, 8};
-  layer.attention.o = {"o", 8, 8};
-  layer.mlp.gate = {"gate", 16, 8};
-  layer.mlp.up = {"up", 16, 8};
-  layer.mlp.down = {"down", 8, 16};
+  layer.attention.q.weight = {"q", 8, 8};
+  layer.attention.k.weight = {"k", 4, 8};
+  layer.attention.v.weight = {"v", 4, 8};
+  layer.attention.o.weight = {"o", 8, 8};
+  layer.mlp.dense.gate.weight = {"gate", 16, 8};
+  layer.mlp.dense.up.weight = {"up", 16, 8};
+  layer.mlp.dense.down.weight = {"down", 8, 16};
   spec.layers = {layer, layer};
   return spec;
 }
@@ -38,13 +38,17 @@ ModelCost TinyCost() {
 }
 
 // Per layer: 64 + 32 + 32 + 64 + 3 x 128 = 576 weights.
-constexpr double kBody = 2 * 576, kHead = 800;
+constexpr double kHead = 800;
+// All but the last layer's keys and values.
+constexpr double kTail = 576 - 64, kBody = 576 + 64;
 
 TEST(Roofline, AModelsPartsAddUp) {
   const ModelCost cost = TinyCost();
   EXPECT_EQ(cost.body.bytes, kBody / 2);
   EXPECT_EQ(cost.body.integer_macs, kBody);
   EXPECT_EQ(cost.body.float_macs, 0);
+  EXPECT_EQ(cost.tail.bytes, kTail / 2);
+  EXPECT_EQ(cost.tail.integer_macs, kTail);
   EXPECT_EQ(cost.head.bytes, kHead);
   EXPECT_EQ(cost.head.float_macs, kHead);
   ASSERT_EQ(cost.attention.size(), 2u);
@@ -56,8 +60,8 @@ TEST(Roofline, DecodingReadsWeightsOnceAndEveryCache) {
   // Positions 9 and 99: they see 10 and 100.
   const std::array parts = {StepPart{9, 1, 1}, StepPart{99, 1, 1}};
   const StepCost cost = CostOf(TinyCost(), parts);
-  EXPECT_EQ(cost.bytes, kBody / 2 + kHead + 2 * 16 * (10 + 100));
-  EXPECT_EQ(cost.integer_macs, 2 * kBody);
+  EXPECT_EQ(cost.bytes, (kBody + kTail) / 2 + kHead + 2 * 16 * (10 + 100));
+  EXPECT_EQ(cost.integer_macs, 2 * (kBody + kTail));
   EXPECT_EQ(cost.float_macs, 2 * kHead);
   EXPECT_EQ(cost.attention_macs, 2 * 16 * (10 + 100));
 }
@@ -65,16 +69,17 @@ TEST(Roofline, DecodingReadsWeightsOnceAndEveryCache) {
 TEST(Roofline, APromptIsATriangleAndItsHeadOneRow) {
   const std::array whole = {StepPart{0, 4, 1}};
   const StepCost cost = CostOf(TinyCost(), whole);
-  EXPECT_EQ(cost.integer_macs, 4 * kBody);
+  EXPECT_EQ(cost.integer_macs, 4 * kBody + kTail);
   EXPECT_EQ(cost.float_macs, kHead);
-  EXPECT_EQ(cost.attention_macs, 2 * 16 * (1 + 2 + 3 + 4));
-  EXPECT_EQ(cost.bytes, kBody / 2 + kHead + 2 * 16 * 4);
+  EXPECT_EQ(cost.attention_macs, 16 * (1 + 2 + 3 + 4) + 16 * 4) << "a triangle, and its last row";
+  EXPECT_EQ(cost.bytes, (kBody + kTail) / 2 + kHead + 2 * 16 * 4);
 
   const std::array first_chunk = {StepPart{0, 3, 0}};
   const StepCost chunk = CostOf(TinyCost(), first_chunk);
   EXPECT_EQ(chunk.float_macs, 0);
-  EXPECT_EQ(chunk.bytes, kBody / 2 + 2 * 16 * 3) << "no logits, no head";
-  EXPECT_EQ(chunk.attention_macs, 2 * 16 * (1 + 2 + 3));
+  EXPECT_EQ(chunk.integer_macs, 3 * kBody);
+  EXPECT_EQ(chunk.bytes, kBody / 2 + 16 * 3) << "no logits: no head, nothing reads the last cache";
+  EXPECT_EQ(chunk.attention_macs, 16 * (1 + 2 + 3));
 
   const std::array second_chunk = {StepPart{3, 1, 1}};
   EXPECT_EQ(CostOf(TinyCost(), second_chunk).attention_macs + chunk.attention_macs,
@@ -86,11 +91,11 @@ TEST(Roofline, AWindowBoundsWhatIsSeen) {
   for (auto& layer : cost.attention) layer.window = 3;
   // Positions 0..4 see 1, 2, 3, 3, 3.
   const std::array prompt = {StepPart{0, 5, 1}};
-  EXPECT_EQ(CostOf(cost, prompt).attention_macs, 2 * 16 * 12);
+  EXPECT_EQ(CostOf(cost, prompt).attention_macs, 16 * 12 + 16 * 3);
   // Position 50 sees 48..50.
   const std::array decode = {StepPart{50, 1, 1}};
   EXPECT_EQ(CostOf(cost, decode).attention_macs, 2 * 16 * 3);
-  EXPECT_EQ(CostOf(cost, decode).bytes, kBody / 2 + kHead + 2 * 16 * 3);
+  EXPECT_EQ(CostOf(cost, decode).bytes, (kBody + kTail) / 2 + kHead + 2 * 16 * 3);
 }
 
 TEST(Roofline, TheLongerSideBinds) {

@@ -28,10 +28,12 @@ TokenId RandomToken(uint64_t n, int32_t vocab) {
 
 StepDriver::StepDriver(Executor* executor, int32_t sequences, int32_t max_tokens)
     : executor_(*executor),
+      groups_(executor->limits().kv_windows.size()),
       blocks_per_sequence_((max_tokens + executor->limits().block_size - 1) /
                            executor->limits().block_size) {
   VIVACE_CHECK(sequences <= executor_.limits().max_sequences);
-  VIVACE_CHECK(int64_t{sequences} * blocks_per_sequence_ <= executor_.limits().num_blocks);
+  VIVACE_CHECK(int64_t{sequences} * groups_ * blocks_per_sequence_ <=
+               executor_.limits().num_blocks);
 }
 
 void StepDriver::TouchCache() {
@@ -41,14 +43,15 @@ void StepDriver::TouchCache() {
     executor_.BindSlot(SeqSlot(slot), Greedy(), 0, std::vector<TokenId>{0}, 1);
   for (int32_t block = 0; block < limits.num_blocks;) {
     plan_.Clear();
-    for (int32_t slot = 0; slot < per_step && block < limits.num_blocks; ++slot, ++block) {
+    for (int32_t slot = 0; slot < per_step && block < limits.num_blocks; ++slot) {
       plan_.items.push_back({.slot = SeqSlot(slot),
                              .first_token = static_cast<int32_t>(plan_.tokens.size()),
                              .num_tokens = 1,
                              .first_block = static_cast<int32_t>(plan_.block_ids.size()),
                              .num_blocks = 1});
       plan_.tokens.push_back(0);
-      plan_.block_ids.push_back(BlockId(block));
+      for (int32_t group = 0; group < groups_; ++group, ++block)
+        plan_.block_ids.push_back(BlockId(std::min(block, limits.num_blocks - 1)));
     }
     RunStep();
   }
@@ -74,8 +77,10 @@ void StepDriver::AddItem(int32_t sequence, int32_t first_position, int32_t count
                          .sample = sample});
   for (int32_t i = 0; i < count; ++i)
     plan_.tokens.push_back(RandomToken(drawn_++, executor_.limits().vocab));
-  for (int32_t b = 0; b < blocks; ++b)
-    plan_.block_ids.push_back(BlockId(sequence * blocks_per_sequence_ + b));
+  for (int32_t group = 0; group < groups_; ++group) {
+    const int32_t first = (sequence * groups_ + group) * blocks_per_sequence_;
+    for (int32_t b = 0; b < blocks; ++b) plan_.block_ids.push_back(BlockId(first + b));
+  }
 }
 
 void StepDriver::RunStep() {

@@ -35,7 +35,8 @@ class StepDriver {
   void RunStep();
 
   Executor& executor_;
-  const int32_t blocks_per_sequence_;
+  const int32_t groups_;               // of the cache; windows are not made use of
+  const int32_t blocks_per_sequence_;  // of each
   StepPlan plan_;
   StepResult result_;
   StepTimes times_;

@@ -8,6 +8,7 @@
 #include "bench/statistics.h"
 #include "bench/step_driver.h"
 #include "engine/cpu_executor.h"
+#include "engine/load_engine.h"
 #include "engine/memory_plan.h"
 #include "engine/weights.h"
 #include "kernels/fastest_isa.h"
@@ -35,11 +36,10 @@ Status CheckList(const char* flag, const std::vector<int32_t>& values, int32_t m
 
 kernels::KvGeometry GeometryOf(const EngineConfig& config, const model::ModelSpec& spec,
                                const kernels::BlockOps& ops) {
-  const model::AttentionSpec& attention = spec.layers.front().attention;
-  return {.dtype = config.kv_cache_dtype.value_or(ops.default_kv_dtype),
-          .block_size = config.block_size,
-          .kv_heads = attention.kv_heads,
-          .head_dim = attention.head_dim};
+  kernels::KvGeometry geometry = LayerGeometry(spec.layers.front().attention);
+  geometry.dtype = config.kv_cache_dtype.value_or(ops.default_kv_dtype);
+  geometry.block_size = config.block_size;
+  return geometry;
 }
 
 // One run: the model, the executor and the cases.
@@ -125,7 +125,8 @@ Status Bench::Start(StepReport* report) {
   config.max_model_len = std::min(config.max_model_len, file_.spec().context);
   config.max_model_len =
       static_cast<int32_t>(std::min<int64_t>(config.max_model_len, blocks_ * geometry_.block_size));
-  config.num_kv_blocks = static_cast<int32_t>(blocks_);
+  const size_t groups = GroupsOf(file_.spec(), config.max_model_len).groups.size();
+  config.num_kv_blocks = static_cast<int32_t>(blocks_ * static_cast<int64_t>(groups));
   config.kv_cache_memory_bytes = 0;
   VIVACE_RETURN_IF_ERROR(Validate(config));
   chunk_ = config.max_num_batched_tokens;
@@ -136,7 +137,7 @@ Status Bench::Start(StepReport* report) {
 
 Result<MachineLimits> Bench::Measure() const {
   if (options_.limits != nullptr) return *options_.limits;
-  const auto weights = static_cast<size_t>(cost_.body.bytes + cost_.head.bytes);
+  const auto weights = static_cast<size_t>(cost_.body.bytes + cost_.tail.bytes + cost_.head.bytes);
   return MeasureLimits({.threads = threads_, .working_sets = {weights}});
 }
 
@@ -262,7 +263,7 @@ Result<StepReport> RunStepBench(const StepOptions& options,
   VIVACE_RETURN_IF_ERROR(CheckList("decode", options.batches, limits::kMaxBenchSequences));
   VIVACE_RETURN_IF_ERROR(CheckList("context", options.contexts, limits::kMaxBenchTokens));
   VIVACE_RETURN_IF_ERROR(CheckList("rounds", {options.rounds}, limits::kMaxBenchRounds));
-  VIVACE_ASSIGN(const model::ModelFile file, model::OpenModel(options.engine.model));
+  VIVACE_ASSIGN(const model::ModelFile file, OpenModel(options.engine));
   StepReport report;
   VIVACE_RETURN_IF_ERROR(Bench(options, file).Run(progress, &report));
   return report;

@@ -7,6 +7,7 @@
 #include "cli/bench_commands.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/model_argument.h"
 #include "cli/progress.h"
 #include "cli/serve_options.h"
 
@@ -16,6 +17,7 @@ namespace {
 struct Options {
   bench::StepOptions steps;
   bool json = false;
+  HubOptions hub;
 };
 
 // The engine's flags that mean something without a server; the sizes follow from the cases.
@@ -34,7 +36,7 @@ Flag Counts(std::string name, std::string help, std::vector<int32_t>* to) {
 Command MakeCommand(Options* options) {
   Command command = {
       .name = "bench steps",
-      .positional = "MODEL.gguf",
+      .positional = "MODEL",
       .summary = "Times prompts and decoding steps in process, without scheduler or sockets.",
       .details =
           "Every figure is a median, beside the share of the least time this machine could take "
@@ -62,6 +64,7 @@ Command MakeCommand(Options* options) {
     if (std::ranges::find(kEngineFlags, flag.name) != std::end(kEngineFlags))
       command.flags.push_back(std::move(flag));
   }
+  for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
   command.flags.push_back(
       {"json", "", "off", "one JSON object instead of a table", StoreSwitch(&options->json)});
   return command;
@@ -83,10 +86,12 @@ int BenchSteps(std::span<const std::string> args) {
   if (!parsed) return Refuse(parsed.error());
   if (parsed->help) return 0;
   if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give one model file (`vivace bench steps --help`)\n");
+    fmt::print(stderr, "vivace: give one model (`vivace bench steps --help`)\n");
     return kExitUsage;
   }
-  options.steps.engine.model = parsed->positionals[0];
+  auto model = ResolveModel(parsed->positionals[0], options.hub);
+  if (!model) return Refuse(model.error());
+  options.steps.engine.model = std::move(model->path);
   Progress progress("measuring");
   const auto report = bench::RunStepBench(options.steps, [&](int done, int total) {
     progress.Update(static_cast<uint64_t>(done), static_cast<uint64_t>(total));

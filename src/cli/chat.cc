@@ -21,6 +21,7 @@ constexpr const char* kHelp =
 
 struct ChatOptions {
   EngineConfig engine;
+  HubOptions hub;
   std::string system;
   float temperature = 0.7f;  // small models ramble at the API's default of 1
 };
@@ -34,15 +35,18 @@ Status StoreTemperature(const std::string& text, float* to) {
 
 Command ChatCommand(ChatOptions* options) {
   Command command = {.name = "chat",
-                     .positional = "MODEL.gguf | URL",
+                     .positional = "MODEL | URL",
                      .summary =
-                         "Talks to a model file, or to an OpenAI-compatible server, in the "
+                         "Talks to a model, a file or a name on the hub, or to an "
+                         "OpenAI-compatible server, in the "
                          "terminal.",
                      .details = std::string("In the chat:\n") + kHelp +
                                 "\nExamples:\n"
                                 "  vivace chat model.gguf\n"
+                                "  vivace chat org/name\n"
                                 "  vivace chat http://127.0.0.1:8000",
                      .flags = EngineFlags(&options->engine)};
+  for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
   command.flags.push_back(
       {"system", "TEXT", "the template's own", "system prompt", StoreText(&options->system)});
   command.flags.push_back({"temperature", "T", "0.7", "0 takes the most likely token each time",
@@ -155,7 +159,7 @@ Result<std::unique_ptr<ChatBackend>> MakeBackend(const std::string& target, Chat
   if (target.starts_with("http://") || target.starts_with("https://")) {
     return MakeHttpBackend(target, options.temperature);
   }
-  options.engine.model = target;
+  options.engine.model = target;  // resolved before signals were blocked
   return MakeLocalBackend(options.engine, options.temperature);
 }
 
@@ -168,11 +172,13 @@ int Chat(std::span<const std::string> args) {
   if (!parsed) return Refuse(parsed.error());
   if (parsed->help) return 0;
   if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give a model file or a server's URL (`vivace chat --help`)\n");
+    fmt::print(stderr, "vivace: give a model or a server's URL (`vivace chat --help`)\n");
     return kExitUsage;
   }
+  auto model = ResolveModel(parsed->positionals[0], options.hub);
+  if (!model) return Refuse(model.error());
   BlockSignals();
-  auto backend = MakeBackend(parsed->positionals[0], options);
+  auto backend = MakeBackend(model->path, options);
   if (!backend) return Refuse(backend.error());
   return Conversation(backend->get(), options.system).Run();
 }

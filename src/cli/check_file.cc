@@ -1,28 +1,33 @@
 #include "cli/check_file.h"
 
 #include <ctime>
+#include <filesystem>
 #include <utility>
 
 #include "cli/template_file.h"
+#include "engine/model_text.h"
 #include "formats/file_kind.h"
 #include "formats/safetensors.h"
 #include "model/loaded_model.h"
 #include "text/chat_template.h"
 #include "text/load_tokenizer.h"
-#include "text/tokenizer_gguf.h"
 
 namespace vivace::cli {
 namespace {
 
-Status CheckGguf(const std::string& path) {
+namespace fs = std::filesystem;
+
+// A template that is no text is refused; one that is beyond us only costs the chat endpoint.
+Status CheckModel(const std::string& path) {
   VIVACE_ASSIGN(const model::ModelFile file, model::OpenModel(path));
-  VIVACE_ASSIGN(const auto tokenizer, TokenizerOf(file.gguf()));
-  // A template that is no text is refused; one that is beyond us only costs the chat endpoint.
-  VIVACE_RETURN_IF_ERROR(file.gguf().GetStringOr("tokenizer.chat_template", ""));
+  VIVACE_ASSIGN(const ModelText text, ReadModelText(file));
   return {};
 }
 
+// Weights alone are a container; beside a configuration they are a model.
 Status CheckSafetensors(const std::string& path) {
+  std::error_code ignored;
+  if (fs::exists(fs::path(path).parent_path() / "config.json", ignored)) return CheckModel(path);
   VIVACE_ASSIGN(const auto file, formats::SafetensorsFile::Open(path));
   return {};
 }
@@ -49,10 +54,12 @@ Status CheckTemplate(const std::string& path) {
 }  // namespace
 
 Status CheckFile(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return CheckModel(path);
   VIVACE_ASSIGN(const formats::FileKind kind, formats::DetectFileKind(path));
   switch (kind) {
     case formats::FileKind::kGguf:
-      return CheckGguf(path);
+      return CheckModel(path);
     case formats::FileKind::kSafetensors:
       return CheckSafetensors(path);
     case formats::FileKind::kTokenizerJson:

@@ -16,6 +16,9 @@ int Serve(std::span<const std::string> args);
 int Chat(std::span<const std::string> args);
 int Tokenize(std::span<const std::string> args);
 int Inspect(std::span<const std::string> args);
+int Pull(std::span<const std::string> args);
+int List(std::span<const std::string> args);
+int Remove(std::span<const std::string> args);
 int Bench(std::span<const std::string> args);
 
 // Prints "vivace: <message>" on stderr, once.

@@ -4,6 +4,7 @@
 #include "cli/check_file.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/model_argument.h"
 #include "model/describe.h"
 
 namespace vivace::cli {
@@ -13,20 +14,24 @@ struct Options {
   bool check = false;
   bool tensors = true;
   bool metadata = true;
+  HubOptions hub;
 };
 
 Command MakeCommand(Options* options) {
-  return {.name = "inspect",
-          .positional = "FILE",
-          .summary = "Shows what a model file holds and whether Vivace can serve it.",
-          .details =
-              "--check takes a GGUF, safetensors or tokenizer.json file or a .jinja chat "
-              "template, does all the checks\nthat loading it would, and exits 0, or 1 with "
-              "one line on stderr.",
-          .flags = {{"check", "", "off", "only check, print nothing but the fault",
-                     StoreSwitch(&options->check)},
-                    {"tensors", "", "on", "list every tensor", StoreSwitch(&options->tensors)},
-                    {"metadata", "", "on", "list the metadata", StoreSwitch(&options->metadata)}}};
+  Command command = {
+      .name = "inspect",
+      .positional = "FILE | MODEL",
+      .summary = "Shows what a model file holds and whether Vivace can serve it.",
+      .details =
+          "--check takes a GGUF, safetensors or tokenizer.json file or a .jinja chat "
+          "template, does all the checks\nthat loading it would, and exits 0, or 1 with "
+          "one line on stderr.",
+      .flags = {{"check", "", "off", "only check, print nothing but the fault",
+                 StoreSwitch(&options->check)},
+                {"tensors", "", "on", "list every tensor", StoreSwitch(&options->tensors)},
+                {"metadata", "", "on", "list the metadata", StoreSwitch(&options->metadata)}}};
+  for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
+  return command;
 }
 
 std::string Shape(const std::vector<uint64_t>& shape) {
@@ -77,10 +82,12 @@ int Inspect(std::span<const std::string> args) {
   if (!parsed) return Refuse(parsed.error());
   if (parsed->help) return 0;
   if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give one file (`vivace inspect --help`)\n");
+    fmt::print(stderr, "vivace: give one file or model (`vivace inspect --help`)\n");
     return kExitUsage;
   }
-  const std::string& path = parsed->positionals[0];
+  const auto model = ResolveModel(parsed->positionals[0], options.hub);
+  if (!model) return Refuse(model.error());
+  const std::string& path = model->path;
   if (options.check) {
     const Status checked = CheckFile(path);
     return checked ? 0 : Refuse(checked.error());

@@ -21,6 +21,9 @@ constexpr Verb kVerbs[] = {
     {"chat", Chat, "talk to a model file or a server in the terminal"},
     {"tokenize", Tokenize, "text on stdin to token ids on stdout, or back"},
     {"inspect", Inspect, "what a model file holds; --check: would it load"},
+    {"pull", Pull, "get a model from the hub into its cache"},
+    {"list", List, "the models in the cache"},
+    {"rm", Remove, "remove a model from the cache"},
     {"bench", Bench, "how fast this machine and a model on it are"},
 };
 
@@ -32,6 +35,7 @@ void PrintHelp(FILE* out) {
              "\nTry:\n"
              "  vivace serve model.gguf              then open any OpenAI client on "
              "http://127.0.0.1:8000/v1\n"
+             "  vivace serve org/name                a model of the hub\n"
              "  vivace chat model.gguf               without a server\n"
              "  vivace COMMAND --help                every flag of a command\n");
 }

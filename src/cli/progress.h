@@ -10,7 +10,9 @@ class Progress {
  public:
   explicit Progress(std::string what);
   ~Progress();
-  void Update(uint64_t done, uint64_t total);
+  void Update(uint64_t done, uint64_t total) { Update(done, total, ""); }
+  // With words behind the bar, which may change while the share does not.
+  void Update(uint64_t done, uint64_t total, const std::string& detail);
   // Takes the bar off the screen.
   void Clear();
 
@@ -18,6 +20,7 @@ class Progress {
   std::string what_;
   bool terminal_;
   int shown_percent_ = -1;
+  std::string shown_detail_;
 };
 
 }  // namespace vivace::cli

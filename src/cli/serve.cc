@@ -31,8 +31,13 @@ Result<std::shared_ptr<const ChatTemplate>> MakeTemplate(const ServeOptions& opt
   return nullptr;
 }
 
-std::string ModelName(const std::string& path) {
-  return std::filesystem::path(path).stem().string();
+// A name of the hub is its own; a folder's is the whole last part, dots and all.
+std::string ModelName(const ModelArgument& model) {
+  if (!model.name.empty()) return model.name;
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(model.path, error);
+  if (std::filesystem::is_directory(path, error)) return path.filename().string();
+  return std::filesystem::path(model.path).stem().string();
 }
 
 void PrintReady(const ServeOptions& options, const Engine& engine, uint16_t port) {
@@ -43,7 +48,8 @@ void PrintReady(const ServeOptions& options, const Engine& engine, uint16_t port
   fmt::print(
       "Vivace {} is ready on http://{}:{}  ({}, context {}, {} sequences, KV cache {} tokens)\n",
       VIVACE_VERSION, host, port, options.served_model_names.front(), limits.max_model_len,
-      limits.max_sequences, int64_t{limits.num_blocks} * limits.block_size);
+      limits.max_sequences,
+      int64_t{limits.num_blocks} / limits.kv_windows.size() * limits.block_size);
   fmt::print(
       "curl http://{}:{}/v1/chat/completions -H 'Content-Type: application/json' "
       "-d '{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n",
@@ -79,6 +85,8 @@ class ServerSignals {
 
 Status RunServer(ServeOptions options) {
   ServerSignals signals;
+  VIVACE_ASSIGN(const ModelArgument model, ResolveModel(options.engine.model, options.hub));
+  options.engine.model = model.path;
   Progress progress("loading the model");
   VIVACE_ASSIGN(LoadedEngine loaded,
                 LoadEngine(options.engine, [&progress](uint64_t done, uint64_t total) {
@@ -87,7 +95,7 @@ Status RunServer(ServeOptions options) {
   progress.Clear();
   VIVACE_ASSIGN(auto chat_template, MakeTemplate(options, loaded));
   if (options.served_model_names.empty()) {
-    options.served_model_names.push_back(ModelName(options.engine.model));
+    options.served_model_names.push_back(ModelName(model));
   }
   const Engine& engine = *loaded.engine;
   server::ServerConfig config;
@@ -123,7 +131,7 @@ int Serve(std::span<const std::string> args) {
   if (parsed->help) return 0;
   if (parsed->positionals.size() != 1) {
     fmt::print(stderr,
-               "vivace: give one model file: vivace serve MODEL.gguf "
+               "vivace: give one model: vivace serve MODEL.gguf, or org/name "
                "(`vivace serve --help`)\n");
     return kExitUsage;
   }

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "base/units.h"
-#include "cli/cache_folder.h"
+#include "cli/environment.h"
+#include "quant/quantize.h"
 
 namespace vivace::cli {
 namespace {
@@ -71,6 +72,12 @@ Status StoreKvDType(const std::string& text, EngineConfig* config) {
   return {};
 }
 
+Status StoreQuantization(const std::string& text, EngineConfig* config) {
+  config->quantization = quant::ParseQuantization(text);
+  if (text == "none" || config->quantization) return {};
+  return BadValue("quantization", text, "none, q8_0, q5_1, q5_0, q4_1 or q4_0");
+}
+
 Status StoreLogFormat(const std::string& text, log::Format* format) {
   if (text != "text" && text != "json") return BadValue("log-format", text, "text or json");
   *format = text == "json" ? log::Format::kJson : log::Format::kText;
@@ -82,6 +89,7 @@ constexpr const char* kExamples =
 
 Examples:
   vivace serve model.gguf
+  vivace serve org/name                  from the hub, by way of its cache; also org/name:FILE
   vivace serve model.gguf --host 0.0.0.0 --port 9000 --max-model-len 4096 --max-num-seqs 32
   vivace serve model.gguf --kv-cache-memory-bytes 2GiB --threads 8
 
@@ -117,6 +125,9 @@ std::vector<Flag> EngineFlags(EngineConfig* config) {
       {"kv-cache-dtype", "TYPE", "auto",
        "auto, bf16, int8 (half the memory, and faster at long contexts) or f32",
        [config](const std::string& text) { return StoreKvDType(text, config); }},
+      {"quantization", "TYPE", "none",
+       "quantise full-precision weights at load: q8_0, q5_1, q5_0, q4_1 or q4_0",
+       [config](const std::string& text) { return StoreQuantization(text, config); }},
       {"enable-prefix-caching", "", "on", "share the KV cache of equal prompt beginnings",
        StoreSwitch(&config->enable_prefix_caching)},
       Count("threads", "usable CPUs", "compute threads", &config->threads),
@@ -129,8 +140,8 @@ std::vector<Flag> EngineFlags(EngineConfig* config) {
 
 Command ServeCommand(ServeOptions* options) {
   Command command = {.name = "serve",
-                     .positional = "MODEL.gguf",
-                     .summary = "Serves a model over the OpenAI API.",
+                     .positional = "MODEL",
+                     .summary = "Serves a model, a file or a name on the hub, over the OpenAI API.",
                      .details = kExamples,
                      .flags = {}};
   command.flags = {
@@ -168,6 +179,7 @@ Command ServeCommand(ServeOptions* options) {
                                            ParseBytes(text, "weight-cache-size"));
                              return {};
                            }});
+  for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
   command.flags.push_back(Text("chat-template", "FILE", "the model's",
                                "a Jinja chat template to use instead", &options->chat_template));
   command.flags.push_back(

@@ -7,12 +7,14 @@
 
 #include "base/log.h"
 #include "cli/flags.h"
+#include "cli/model_argument.h"
 #include "engine/config.h"
 
 namespace vivace::cli {
 
 struct ServeOptions {
   EngineConfig engine;
+  HubOptions hub;
   std::string host = "127.0.0.1";
   uint16_t port = 8000;
   std::vector<std::string> served_model_names;

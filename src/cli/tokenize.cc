@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <iostream>
 #include <iterator>
 
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/model_argument.h"
 #include "text/load_tokenizer.h"
 
 namespace vivace::cli {
@@ -13,12 +15,14 @@ namespace {
 
 struct Options {
   std::string tokenizer;
+  HubOptions hub;
   bool add_special_tokens = true;
   bool decode = false;
+  bool lines = false;
 };
 
 Command MakeCommand(Options* options) {
-  return {
+  Command command = {
       .name = "tokenize",
       .positional = "",
       .summary =
@@ -30,11 +34,16 @@ Command MakeCommand(Options* options) {
           "  echo '[19556, 905]' | vivace tokenize --tokenizer model.gguf --decode\n\n"
           "Control tokens such as <|im_start|> are read as such in the text.",
       .flags = {
-          {"tokenizer", "PATH", "", "a GGUF file, a tokenizer.json, or a folder with one",
+          {"tokenizer", "PATH", "",
+           "a GGUF file, a tokenizer.json, a folder with one, or a name on the hub",
            StoreText(&options->tokenizer)},
           {"add-special-tokens", "", "on", "add BOS and EOS if the tokenizer asks for them",
            StoreSwitch(&options->add_special_tokens)},
-          {"decode", "", "off", "ids on stdin to text on stdout", StoreSwitch(&options->decode)}}};
+          {"decode", "", "off", "ids on stdin to text on stdout", StoreSwitch(&options->decode)},
+          {"lines", "", "off", "one JSON value a line, in and out: a string or its ids",
+           StoreSwitch(&options->lines)}}};
+  for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
+  return command;
 }
 
 std::string ReadStdin() {
@@ -62,6 +71,31 @@ Result<std::vector<TokenId>> ParseIds(const std::string& text, const Tokenizer& 
   return ids;
 }
 
+// A JSON string a line in, its ids a line out; or the other way.
+Status TokenizeLines(const std::string& input, const Tokenizer& tokenizer, const Options& options) {
+  std::string_view left = input;
+  while (!left.empty()) {
+    const std::string line(left.substr(0, left.find('\n')));
+    left.remove_prefix(std::min(line.size() + 1, left.size()));
+    if (options.decode) {
+      VIVACE_ASSIGN(const auto ids, ParseIds(line, tokenizer));
+      std::cout << boost::json::serialize(boost::json::string(tokenizer.Decode(ids, false)))
+                << '\n';
+      continue;
+    }
+    boost::system::error_code error;
+    const boost::json::value text = boost::json::parse(line, error);
+    if (error || !text.is_string()) {
+      return Fail(ErrorCode::kInvalidArgument, "bad_line", "", "a line is not a JSON string");
+    }
+    const auto ids =
+        tokenizer.Encode(text.get_string(),
+                         {.add_special_tokens = options.add_special_tokens, .parse_special = true});
+    std::cout << fmt::format("[{}]\n", fmt::join(ids, ", "));
+  }
+  return {};
+}
+
 }  // namespace
 
 int Tokenize(std::span<const std::string> args) {
@@ -75,9 +109,16 @@ int Tokenize(std::span<const std::string> args) {
                "(`vivace tokenize --help`)\n");
     return kExitUsage;
   }
-  const auto tokenizer = LoadTokenizer(options.tokenizer);
+  const auto model = ResolveModel(options.tokenizer, options.hub);
+  if (!model) return Refuse(model.error());
+  const auto tokenizer = LoadTokenizer(model->path);
   if (!tokenizer) return Refuse(tokenizer.error());
   const std::string input = ReadStdin();
+  if (options.lines) {
+    const auto done = TokenizeLines(input, **tokenizer, options);
+    if (!done) return Refuse(done.error());
+    return std::cout.flush() ? 0 : kExitRefused;
+  }
   if (options.decode) {
     const auto ids = ParseIds(input, **tokenizer);
     if (!ids) return Refuse(ids.error());

@@ -26,8 +26,9 @@ struct EngineConfig {
   int32_t threads = 0;                             // compute threads; 0: the usable CPUs
   std::optional<Isa> isa;                          // unset: the best the machine has
   std::optional<kernels::KvDType> kv_cache_dtype;  // unset: the tier's own
-  uint64_t seed = 0;         // of requests that bring none; 0: from the system
-  std::string weight_cache;  // folder of packed weights kept between starts; empty: none
+  std::optional<DType> quantization;  // of full-precision matrices, at load; unset: as they are
+  uint64_t seed = 0;                  // of requests that bring none; 0: from the system
+  std::string weight_cache;           // folder of packed weights kept between starts; empty: none
   int64_t weight_cache_size = int64_t{8} << 30;  // bytes all of them may take
 };
 

@@ -26,6 +26,7 @@ class CpuExecutor final : public Executor {
 
   void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t choice,
                 std::span<const TokenId> tokens, int32_t prompt_len) override {
+    forward_.Bind(slot, prompt_len);
     sampler_.Bind(slot, params, choice, tokens, prompt_len);
   }
   void ReleaseSlot(SeqSlot) override {}

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kv/kv_groups.h"
 #include "sample/sampling_params.h"
 #include "sched/step_plan.h"
 
@@ -20,6 +21,9 @@ struct ExecutorLimits {
   int32_t max_model_len = 0;       // tokens of a sequence
   int32_t block_size = 0;
   int32_t num_blocks = 0;
+  // Above 0: what prompts of more tokens put into the cache is not what shorter ones would.
+  int32_t long_prompt = 0;
+  KvWindows kv_windows = {};  // of the cache's groups; a plan has block tables for each
 };
 
 // Where a step's time went, by the engine thread's clock. What is in neither of the first two is

@@ -1,8 +1,9 @@
 #include "engine/forward.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "base/check.h"
+#include "kernels/vocab_ops.h"
 
 namespace vivace {
 namespace {
@@ -25,36 +26,59 @@ Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const ker
       memory_(std::move(memory)),
       pool_(pool),
       hidden_(spec.hidden),
-      norm_eps_(spec.norm_eps),
       embedding_scale_(spec.embedding_scale),
+      residual_scale_(spec.residual_scale),
+      logit_softcap_(spec.logit_softcap),
+      vocab_(spec.vocab),
       logits_stride_(plan.logits_stride),
-      block_size_(plan.limits.block_size),
-      prefix_groups_(plan.shape.max_sequences),
+      logit_rows_(plan.logit_rows),
+      head_dim_(plan.kv.head_dim),
+      layout_(plan.shape.max_rows, plan.shape.max_sequences, plan.limits.block_size,
+              plan.limits.kv_windows.size()),
       prefault_({.data = memory_.Take(plan.kv_bytes),
-                 .layers = spec.layers.size(),
+                 .layers = static_cast<size_t>(plan.groups.layers_per_block),
                  .block_bytes = plan.kv_block_bytes,
                  .num_blocks = plan.limits.num_blocks}) {
-  std::byte* kv = memory_.bytes().data();
   const kernels::WorkspaceShape& shape = plan.shape;
-  const int64_t wide = int64_t{shape.heads} * shape.head_dim;
   x_ = TakeFloats(&memory_, shape.max_rows, shape.hidden);
-  q_ = TakeFloats(&memory_, shape.max_rows, wide);
-  attended_ = TakeFloats(&memory_, shape.max_rows, wide);
+  q_ = TakeFloats(&memory_, shape.max_rows, plan.query_cols);
+  attended_ = TakeFloats(&memory_, shape.max_rows, plan.attended_cols);
   ffn_ = TakeFloats(&memory_, shape.max_rows, shape.ffn);
+  experts_ = TakeFloats(&memory_, shape.experts > 0 ? shape.max_rows : 0, shape.hidden);
   logits_ = TakeFloats(&memory_, plan.logit_rows, plan.logits_stride);
   workspace_ = {memory_.Take(plan.workspace_bytes), plan.workspace_bytes};
-  const size_t layer_bytes = plan.kv_block_bytes * static_cast<size_t>(plan.limits.num_blocks);
   for (const model::LayerSpec& layer : spec.layers) {
-    layers_.push_back({.heads = layer.attention.heads,
-                       .scale = layer.attention.scale,
-                       .window = layer.attention.window,
-                       .rope = RopeOf(layer.attention.rope, plan),
-                       .activation = layer.mlp.activation,
-                       .kv = {plan.kv, kv, plan.limits.num_blocks}});
-    kv += layer_bytes;
+    const model::AttentionSpec& a = layer.attention;
+    const model::MlpSpec& m = layer.mlp;
+    layers_.push_back({.heads = a.heads,
+                       .scale = a.scale,
+                       .softcap = a.softcap,
+                       .window = a.window,
+                       .whole_norms = a.qk_norm == model::QkNorm::kWhole,
+                       .nope_dims = a.latent ? a.latent->nope_dims : 0,
+                       .rope_dims = a.latent ? a.latent->rope_dims : 0,
+                       .rope = RopeOf(a.rope, plan),
+                       .group = 0,
+                       .activation = {m.activation, m.activation_alpha, m.activation_limit},
+                       .parallel = layer.parallel,
+                       .kv = {}});
   }
-  sequences_.reserve(static_cast<size_t>(shape.max_sequences));
-  positions_.reserve(static_cast<size_t>(shape.max_rows));
+  prompt_lens_.resize(static_cast<size_t>(shape.max_sequences));
+  if (LongPrompt(spec) > 0) row_prompts_.reserve(static_cast<size_t>(shape.max_rows));
+  PlaceInCache(plan);
+}
+
+// The k-th layers of all groups share an array of blocks, of which each has its own.
+void Forward::PlaceInCache(const MemoryPlan& plan) {
+  const size_t part_bytes = plan.kv_block_bytes * static_cast<size_t>(plan.limits.num_blocks);
+  for (size_t g = 0; g < plan.groups.groups.size(); ++g) {
+    std::byte* kv = memory_.bytes().data();
+    for (const int32_t layer : plan.groups.groups[g].layers) {
+      layers_[static_cast<size_t>(layer)].group = g;
+      layers_[static_cast<size_t>(layer)].kv = {plan.kv, kv, plan.limits.num_blocks};
+      kv += part_bytes;
+    }
+  }
 }
 
 size_t Forward::RopeOf(const model::RopeSpec& rope, const MemoryPlan& plan) {
@@ -66,79 +90,171 @@ size_t Forward::RopeOf(const model::RopeSpec& rope, const MemoryPlan& plan) {
 }
 
 void Forward::Prepare(const StepPlan& plan) {
-  sequences_.clear();
-  positions_.clear();
-  int64_t end_block = 0;
-  for (const PlanItem& item : plan.items) {
-    const auto blocks =
-        std::span(plan.block_ids)
-            .subspan(static_cast<size_t>(item.first_block), static_cast<size_t>(item.num_blocks));
-    for (const BlockId block :
-         blocks.subspan(static_cast<size_t>(item.first_position / block_size_))) {
-      end_block = std::max<int64_t>(end_block, block.value + 1);
+  layout_.Fill(plan);
+  row_prompts_.clear();
+  if (row_prompts_.capacity() > 0) {
+    for (const PlanItem& item : plan.items) {
+      row_prompts_.insert(row_prompts_.end(), static_cast<size_t>(item.num_tokens),
+                          prompt_lens_[static_cast<size_t>(item.slot.value)]);
     }
-    sequences_.push_back({.first_row = item.first_token,
-                          .num_rows = item.num_tokens,
-                          .first_position = item.first_position,
-                          .blocks = blocks.data()});
-    for (int32_t i = 0; i < item.num_tokens; ++i) positions_.push_back(item.first_position + i);
   }
-  VIVACE_DCHECK(positions_.size() == plan.tokens.size());
-  rows_ = {static_cast<int32_t>(plan.tokens.size()), sequences_,
-           prefix_groups_.Find(sequences_, block_size_)};
-  for (RopeTable& rope : ropes_) rope.Fill(positions_);
-  prefault_.Reach(end_block);
+  for (RopeTable& rope : ropes_) rope.Fill(layout_.positions(), row_prompts_);
+  prefault_.Reach(layout_.end_block());
 }
 
 void Forward::Run(const StepPlan& plan) {
   ops_.embed(
       {.table = &weights_.embedding, .tokens = plan.tokens, .scale = embedding_scale_, .out = x_},
       *pool_);
-  for (size_t i = 0; i < layers_.size(); ++i) RunLayer(layers_[i], weights_.layers[i]);
+  const size_t last = layers_.size() - 1;
+  for (size_t i = 0; i <= last; ++i) {
+    FillCache(layers_[i], weights_.layers[i]);
+    if (i == last) KeepLogitRows(layers_[i].heads);
+    const size_t group = layers_[i].group;
+    FinishLayer(layers_[i], weights_.layers[i],
+                i == last ? layout_.logit_rows(group) : layout_.all(group));
+  }
 }
 
-void Forward::RunLayer(const LayerPlan& layer, const LayerWeights& weights) {
+// The layer's part that every row needs: K and V into the cache, and the queries.
+void Forward::FillCache(const LayerPlan& layer, const LayerWeights& weights) {
+  if (weights.latent) return FillLatents(layer, weights);
   ops_.norm_qkv({.x = x_,
-                 .norm_weight = weights.attention_norm,
-                 .norm_eps = norm_eps_,
+                 .norm = weights.attention_norm,
                  .qkv = &weights.qkv,
                  .q_norm = weights.q_norm,
                  .k_norm = weights.k_norm,
+                 .whole_norms = layer.whole_norms,
                  .hidden = hidden_,
                  .heads = layer.heads,
                  .rope = ropes_[layer.rope].rows(),
-                 .step = rows_,
+                 .step = layout_.all(layer.group),
                  .kv = layer.kv,
                  .q = q_},
                 workspace_, *pool_);
+}
+
+void Forward::FillLatents(const LayerPlan& layer, const LayerWeights& weights) {
+  const LatentWeights& latent = *weights.latent;
+  ops_.latent_qkv({.x = x_,
+                   .norm = weights.attention_norm,
+                   .input = &latent.input,
+                   .q_norm = latent.q_norm,
+                   .q_b = latent.q_b.num_parts > 0 ? &latent.q_b : nullptr,
+                   .kv_norm = latent.kv_norm,
+                   .k_b = latent.k_b,
+                   .hidden = hidden_,
+                   .rank = layer.kv.geometry.latent_dim,
+                   .nope_dims = layer.nope_dims,
+                   .rope_dims = layer.rope_dims,
+                   .rope = ropes_[layer.rope].rows(),
+                   .step = layout_.all(layer.group),
+                   .kv = layer.kv,
+                   .q = q_},
+                  workspace_, *pool_);
+}
+
+// Moves them to the front.
+void Forward::KeepLogitRows(int32_t heads) {
+  const auto move = [](float* rows, int64_t cols, int64_t from, int64_t to) {
+    std::copy_n(rows + from * cols, cols, rows + to * cols);
+  };
+  int64_t to = 0;
+  for (const int32_t from : layout_.kept()) {
+    if (from != to) {
+      move(x_, hidden_, from, to);
+      move(q_, int64_t{heads} * head_dim_, from, to);
+    }
+    ++to;
+  }
+}
+
+void Forward::FinishLayer(const LayerPlan& layer, const LayerWeights& weights,
+                          const kernels::StepRows& step) {
+  const int32_t rows = step.num_rows;
+  if (rows == 0) return;
+  const float* attended = Attend(layer, weights, step);
+  // In a parallel layer the MLP reads what the attention read.
+  if (layer.parallel) StartMlp(layer, weights, rows);
+  Project(attended, weights.o, weights.attention_post_norm, rows);
+  if (!layer.parallel) StartMlp(layer, weights, rows);
+  FinishMlp(weights, rows);
+}
+
+// What the output projection reads.
+const float* Forward::Attend(const LayerPlan& layer, const LayerWeights& weights,
+                             const kernels::StepRows& step) {
   ops_.attention({.q = q_,
                   .heads = layer.heads,
                   .scale = layer.scale,
+                  .softcap = layer.softcap,
                   .window = layer.window,
-                  .step = rows_,
+                  .sinks = weights.sinks,
+                  .step = step,
                   .kv = layer.kv,
                   .out = attended_},
                  workspace_, *pool_);
-  ops_.project_residual({.y = attended_, .weight = &weights.o, .num_rows = rows_.num_rows, .x = x_},
+  if (!weights.latent) return attended_;
+  ops_.latent_values(
+      {.y = attended_, .v_b = weights.latent->v_b, .num_rows = step.num_rows, .out = q_},
+      workspace_, *pool_);
+  return q_;
+}
+
+void Forward::Project(const float* y, const kernels::MatrixGroup& weight, const kernels::Norm& norm,
+                      int32_t rows) {
+  ops_.project_residual({.y = y,
+                         .weight = &weight,
+                         .norm = norm,
+                         .scale = residual_scale_,
+                         .num_rows = rows,
+                         .x = x_},
                         workspace_, *pool_);
-  ops_.norm_gate_up({.x = x_,
-                     .norm_weight = weights.mlp_norm,
-                     .norm_eps = norm_eps_,
-                     .gate_up = &weights.gate_up,
-                     .activation = layer.activation,
-                     .num_rows = rows_.num_rows,
-                     .out = ffn_},
-                    workspace_, *pool_);
-  ops_.project_residual({.y = ffn_, .weight = &weights.down, .num_rows = rows_.num_rows, .x = x_},
-                        workspace_, *pool_);
+}
+
+// The part of the MLP that reads x.
+void Forward::StartMlp(const LayerPlan& layer, const LayerWeights& weights, int32_t rows) {
+  if (!weights.moe) {
+    ops_.norm_gate_up({.x = x_,
+                       .norm = weights.mlp_norm,
+                       .gate_up = &weights.dense.gate_up,
+                       .activation = layer.activation,
+                       .num_rows = rows,
+                       .out = ffn_},
+                      workspace_, *pool_);
+    return;
+  }
+  const MoeWeights& moe = *weights.moe;
+  ops_.moe({.x = x_,
+            .norm = weights.mlp_norm,
+            .router = &moe.router,
+            .experts = moe.experts,
+            .shared = moe.shared.present() ? &moe.shared : nullptr,
+            .shared_gate = moe.shared_gate.num_parts > 0 ? &moe.shared_gate : nullptr,
+            .activation = layer.activation,
+            .num_rows = rows,
+            .out = experts_},
+           workspace_, *pool_);
+}
+
+// The part that adds to x.
+void Forward::FinishMlp(const LayerWeights& weights, int32_t rows) {
+  if (!weights.moe) return Project(ffn_, weights.dense.down, weights.mlp_post_norm, rows);
+  ops_.add_rows({.y = experts_,
+                 .norm = weights.mlp_post_norm,
+                 .scale = residual_scale_,
+                 .num_rows = rows,
+                 .cols = hidden_,
+                 .x = x_},
+                *pool_);
 }
 
 float* Forward::Logits(std::span<const int32_t> rows) {
   ops_.lm_head({.x = x_,
                 .rows = rows,
-                .norm_weight = weights_.final_norm,
-                .norm_eps = norm_eps_,
+                .norm = weights_.final_norm,
                 .head = &weights_.lm_head,
+                .softcap = logit_softcap_,
                 .logits = logits_,
                 .logits_stride = logits_stride_},
                workspace_, *pool_);
@@ -146,13 +262,26 @@ float* Forward::Logits(std::span<const int32_t> rows) {
 }
 
 void Forward::Argmax(std::span<const int32_t> rows, TokenId* best) {
-  ops_.lm_head_argmax({.x = x_,
-                       .rows = rows,
-                       .norm_weight = weights_.final_norm,
-                       .norm_eps = norm_eps_,
-                       .head = &weights_.lm_head,
-                       .best = best},
-                      workspace_, *pool_);
+  if (logit_softcap_ == 0) {
+    ops_.lm_head_argmax({.x = x_,
+                         .rows = rows,
+                         .norm = weights_.final_norm,
+                         .head = &weights_.lm_head,
+                         .best = best},
+                        workspace_, *pool_);
+    return;
+  }
+  // A cap makes equals of what was not: the first of them counts.
+  const kernels::VocabOps& vocab = kernels::GetVocabOps(ops_.isa);
+  for (size_t first = 0; first < rows.size(); first += static_cast<size_t>(logit_rows_)) {
+    const auto some =
+        rows.subspan(first, std::min(rows.size() - first, static_cast<size_t>(logit_rows_)));
+    const float* logits = Logits(some);
+    for (size_t i = 0; i < some.size(); ++i, logits += logits_stride_) {
+      const float most = vocab.max(logits, vocab_);
+      best[first + i] = std::isfinite(most) ? vocab.find(logits, vocab_, most) : -1;
+    }
+  }
 }
 
 }  // namespace vivace

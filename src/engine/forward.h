@@ -1,5 +1,6 @@
-// One step through the model: rows of tokens in, hidden rows out, K and V into the paged cache;
-// logits of chosen rows on demand. All memory is taken at construction.
+// One step through the model: rows of tokens in, K and V into the paged cache, and hidden rows out
+// of those whose logits are needed; logits of chosen ones on demand. All memory is taken at
+// construction.
 // Thread: the engine thread, which is worker 0 of the pool.
 #pragma once
 
@@ -11,8 +12,8 @@
 #include "engine/arena.h"
 #include "engine/memory_plan.h"
 #include "engine/prefault.h"
-#include "engine/prefix_groups.h"
 #include "engine/rope_table.h"
+#include "engine/step_layout.h"
 #include "engine/weights.h"
 #include "sched/step_plan.h"
 
@@ -26,15 +27,21 @@ class Forward {
   Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const kernels::BlockOps& ops,
           Weights weights, Arena memory, ThreadPool* pool);
 
+  // `slot` is a sequence's whose prompt has so many tokens; before its first step.
+  void Bind(SeqSlot slot, int32_t prompt_len) {
+    prompt_lens_[static_cast<size_t>(slot.value)] = prompt_len;
+  }
+
   // Lays out the rows of a step: what Run computes. `plan` stays unchanged until then.
   void Prepare(const StepPlan& plan);
-  // Computes the hidden rows of the step prepared last; they stay until the next Run.
+  // Computes the step prepared last, with hidden rows of what its items call their logit rows, one
+  // after the other. They stay until the next Run.
   void Run(const StepPlan& plan);
 
-  // Logits of rows of the last Run, at most plan.logit_rows of them: [rows.size(), logits_stride].
-  // Valid until the next call.
+  // Logits of the last Run's hidden rows with these numbers, at most plan.logit_rows of them:
+  // [rows.size(), logits_stride]. Valid until the next call.
   float* Logits(std::span<const int32_t> rows);
-  // The best token of rows of the last Run, any number of them; -1 for a row that is not finite.
+  // The best token of hidden rows, any number of them; -1 for a row that is not finite.
   void Argmax(std::span<const int32_t> rows, TokenId* best);
   int64_t logits_stride() const { return logits_stride_; }
 
@@ -43,13 +50,29 @@ class Forward {
   struct LayerPlan {
     int32_t heads;
     float scale;
+    float softcap;
     int32_t window;
-    size_t rope;  // index into ropes_
-    kernels::Activation activation;
+    bool whole_norms;
+    int32_t nope_dims, rope_dims;  // of latent attention
+    size_t rope;                   // index into ropes_
+    size_t group;                  // of the cache
+    kernels::ActivationSpec activation;
+    bool parallel;
     kernels::KvCacheView kv;
   };
 
-  void RunLayer(const LayerPlan& layer, const LayerWeights& weights);
+  void PlaceInCache(const MemoryPlan& plan);
+  void FillCache(const LayerPlan& layer, const LayerWeights& weights);
+  void FillLatents(const LayerPlan& layer, const LayerWeights& weights);
+  void KeepLogitRows(int32_t heads);
+  void FinishLayer(const LayerPlan& layer, const LayerWeights& weights,
+                   const kernels::StepRows& step);
+  const float* Attend(const LayerPlan& layer, const LayerWeights& weights,
+                      const kernels::StepRows& step);
+  void Project(const float* y, const kernels::MatrixGroup& weight, const kernels::Norm& norm,
+               int32_t rows);
+  void StartMlp(const LayerPlan& layer, const LayerWeights& weights, int32_t rows);
+  void FinishMlp(const LayerWeights& weights, int32_t rows);
   size_t RopeOf(const model::RopeSpec& rope, const MemoryPlan& plan);
 
   const kernels::BlockOps& ops_;
@@ -57,21 +80,22 @@ class Forward {
   Arena memory_;
   ThreadPool* const pool_;
   const int32_t hidden_;
-  const float norm_eps_;
   const float embedding_scale_;
+  const float residual_scale_;
+  const float logit_softcap_;
+  const int32_t vocab_;
   const int64_t logits_stride_;
-  const int32_t block_size_;
+  const int32_t logit_rows_;
+  const int32_t head_dim_;
   std::vector<LayerPlan> layers_;
-  std::vector<RopeTable> ropes_;  // one for each distinct kind
+  std::vector<RopeTable> ropes_;      // one for each distinct kind
+  std::vector<int32_t> prompt_lens_;  // [slot]
+  std::vector<int32_t> row_prompts_;  // of the step's rows; only where ropes_ read it
 
-  float *x_, *q_, *attended_, *ffn_, *logits_;
+  float *x_, *q_, *attended_, *ffn_, *experts_, *logits_;
   kernels::Workspace workspace_;
 
-  // The step at hand.
-  kernels::StepRows rows_;
-  std::vector<kernels::SequenceRows> sequences_;
-  std::vector<int32_t> positions_;
-  PrefixGroups prefix_groups_;
+  StepLayout layout_;  // of the step at hand
   Prefault prefault_;
 };
 

@@ -11,9 +11,13 @@
 #include "base/result.h"
 #include "engine/config.h"
 #include "engine/engine.h"
+#include "model/loaded_model.h"
 #include "text/tokenizer.h"
 
 namespace vivace {
+
+// The configuration's model, opened and checked, to be packed as it says.
+Result<model::ModelFile> OpenModel(const EngineConfig& config);
 
 struct LoadedEngine {
   std::unique_ptr<Engine> engine;

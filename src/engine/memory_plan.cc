@@ -13,6 +13,7 @@
 #include "engine/arena.h"
 #include "engine/rope_table.h"
 #include "engine/row_sampler.h"
+#include "engine/spec_check.h"
 
 namespace vivace {
 namespace {
@@ -41,6 +42,53 @@ std::optional<size_t> CgroupLeft() {
   return left && *left < 0x1p60 ? std::optional(static_cast<size_t>(*left)) : std::nullopt;
 }
 
+// Inputs of the output projection.
+int32_t OutputCols(const model::AttentionSpec& a) {
+  return a.heads * (a.latent ? a.latent->value_dims : a.head_dim);
+}
+
+// One cache serves all layers.
+Result<kernels::KvGeometry> CommonGeometry(const model::ModelSpec& spec) {
+  const kernels::KvGeometry first = LayerGeometry(spec.layers.front().attention);
+  for (const model::LayerSpec& layer : spec.layers) {
+    const kernels::KvGeometry own = LayerGeometry(layer.attention);
+    if (own.kv_heads == first.kv_heads && own.head_dim == first.head_dim &&
+        own.latent_dim == first.latent_dim) {
+      continue;
+    }
+    return Fail(
+        ErrorCode::kUnsupported, "unsupported_head", "",
+        "layers with different heads in the KV cache ({} of {} dims, {} of {} dims) are not "
+        "supported",
+        first.kv_heads, first.head_dim, own.kv_heads, own.head_dim);
+  }
+  return first;
+}
+
+void AddLatent(const model::LatentSpec& latent, kernels::WorkspaceShape* shape) {
+  const model::LinearSpec& first = latent.q_a.present() ? latent.q_a : latent.q_b;
+  int32_t outputs = first.weight.rows + latent.kv_a.weight.rows;
+  if (latent.q_a.present()) outputs += latent.q_b.weight.rows;
+  shape->latent_outputs = std::max(shape->latent_outputs, outputs);
+  shape->latent_cols = std::max({shape->latent_cols, latent.rank, latent.nope_dims});
+  shape->max_cols = std::max({shape->max_cols, latent.q_a.weight.rows});
+}
+
+void AddMlp(const model::MlpSpec& mlp, kernels::WorkspaceShape* shape) {
+  const bool raw = !kernels::Fused(mlp.activation);
+  const auto add = [&](const model::FeedForwardSpec& ffn) {
+    shape->ffn = std::max(shape->ffn, ffn.ffn);
+    shape->max_cols = std::max(shape->max_cols, ffn.ffn);
+    if (raw) shape->raw_ffn = std::max(shape->raw_ffn, 2 * ffn.ffn);
+  };
+  add(mlp.dense);
+  if (!mlp.moe) return;
+  add(mlp.moe->shared);
+  add(mlp.moe->experts.front());
+  shape->experts = std::max(shape->experts, mlp.moe->router.experts);
+  shape->top_k = std::max(shape->top_k, mlp.moe->router.top_k);
+}
+
 kernels::WorkspaceShape MakeShape(const EngineConfig& config, const model::ModelSpec& spec,
                                   int threads, int32_t max_model_len) {
   kernels::WorkspaceShape shape{
@@ -52,22 +100,29 @@ kernels::WorkspaceShape MakeShape(const EngineConfig& config, const model::Model
       .threads = threads};
   for (const model::LayerSpec& layer : spec.layers) {
     const model::AttentionSpec& a = layer.attention;
-    shape.max_cols = std::max({shape.max_cols, a.heads * a.head_dim, layer.mlp.ffn});
-    shape.qkv_rows = std::max(shape.qkv_rows, (a.heads + 2 * a.kv_heads) * a.head_dim);
-    shape.ffn = std::max(shape.ffn, layer.mlp.ffn);
+    const kernels::KvGeometry kv = LayerGeometry(a);
+    shape.max_cols = std::max(shape.max_cols, OutputCols(a));
     shape.heads = std::max(shape.heads, a.heads);
-    shape.head_dim = std::max(shape.head_dim, a.head_dim);
+    shape.head_dim = std::max(shape.head_dim, kv.head_dim);
+    if (a.latent) {
+      AddLatent(*a.latent, &shape);
+    } else {
+      shape.qkv_rows = std::max(shape.qkv_rows, (a.heads + 2 * a.kv_heads) * a.head_dim);
+    }
+    AddMlp(layer.mlp, &shape);
   }
   return shape;
 }
 
 size_t ActivationBytes(const MemoryPlan& plan) {
   const auto rows = static_cast<size_t>(plan.shape.max_rows);
-  const auto wide =
-      static_cast<size_t>(plan.shape.heads) * static_cast<size_t>(plan.shape.head_dim);
+  const auto hidden = static_cast<size_t>(plan.shape.hidden);
   const size_t floats[] = {
-      rows * static_cast<size_t>(plan.shape.hidden), rows * wide, rows * wide,
+      rows * hidden,
+      rows * static_cast<size_t>(plan.query_cols),
+      rows * static_cast<size_t>(plan.attended_cols),
       rows * static_cast<size_t>(plan.shape.ffn),
+      plan.shape.experts > 0 ? rows * hidden : 0,
       static_cast<size_t>(plan.logit_rows) * static_cast<size_t>(plan.logits_stride)};
   size_t bytes = 0;
   for (const size_t count : floats) bytes += Arena::Rounded(count * sizeof(float));
@@ -96,10 +151,10 @@ Result<int32_t> ChooseModelLen(const EngineConfig& config, const model::ModelSpe
                                   : std::min(spec.context, kMaxDefaultModelLen);
 }
 
-// Blocks the configuration asks for; a block here is one of every layer.
-Result<int64_t> ChooseBlocks(const EngineConfig& config, int32_t max_model_len, size_t block_bytes,
+// Blocks of the pool the configuration asks for, of which the longest sequence takes
+// `per_sequence`.
+Result<int64_t> ChooseBlocks(const EngineConfig& config, int64_t per_sequence, size_t block_bytes,
                              size_t fixed_bytes, size_t available) {
-  const int64_t per_sequence = (int64_t{max_model_len} + config.block_size - 1) / config.block_size;
   const size_t free =
       available > fixed_bytes + kHeadroomBytes ? available - fixed_bytes - kHeadroomBytes : 0;
   int64_t blocks = config.num_kv_blocks;
@@ -130,7 +185,50 @@ Result<int64_t> ChooseBlocks(const EngineConfig& config, int32_t max_model_len, 
   return std::min({affordable, per_sequence * config.max_num_seqs, int64_t{INT32_MAX}});
 }
 
+// The cache, in what the rest of `plan` leaves free.
+Status PlanCache(const EngineConfig& config, size_t weight_bytes, size_t available,
+                 int32_t max_model_len, MemoryPlan* plan) {
+  plan->limits.kv_windows = KvWindows(plan->groups);
+  const KvWindows& windows = plan->limits.kv_windows;
+  const int32_t chunk = config.max_num_batched_tokens;
+  const size_t block_bytes =
+      plan->kv_block_bytes * static_cast<size_t>(plan->groups.layers_per_block);
+  const size_t fixed =
+      weight_bytes + plan->workspace_bytes + plan->activation_bytes + plan->table_bytes;
+  VIVACE_ASSIGN(const int64_t blocks,
+                ChooseBlocks(config, MostBlocks(windows, config.block_size, max_model_len, chunk),
+                             block_bytes, fixed, available));
+  const int64_t tokens = LongestSequence(windows, config.block_size, blocks, chunk, max_model_len);
+  if (blocks < 1 && config.max_model_len == 0) {
+    return Fail(ErrorCode::kResourceExhausted, "no_memory", "max-num-batched-tokens",
+                "{} are free; the weights take {} and steps of --max-num-batched-tokens {} take "
+                "{}, which leaves "
+                "nothing for a KV cache; lower that flag or free memory",
+                FormatBytes(available), FormatBytes(weight_bytes), config.max_num_batched_tokens,
+                FormatBytes(fixed - weight_bytes));
+  }
+  if (tokens < 1 || (config.max_model_len > 0 && tokens < max_model_len)) {
+    return Fail(
+        ErrorCode::kResourceExhausted, "no_memory", "max-model-len",
+        "the KV cache holds {} tokens and --max-model-len {} needs more; lower it, or raise "
+        "--{} ({} tokens take {})",
+        tokens, max_model_len, config.num_kv_blocks > 0 ? "num-kv-blocks" : "kv-cache-memory-bytes",
+        config.block_size, FormatBytes(block_bytes * plan->groups.groups.size()));
+  }
+  plan->kv_bytes = static_cast<size_t>(blocks) * block_bytes;
+  plan->limits.max_model_len = static_cast<int32_t>(std::min<int64_t>(max_model_len, tokens));
+  plan->limits.num_blocks = static_cast<int32_t>(blocks);
+  return {};
+}
+
 }  // namespace
+
+kernels::KvGeometry LayerGeometry(const model::AttentionSpec& a) {
+  if (!a.latent) return {.kv_heads = a.kv_heads, .head_dim = a.head_dim};
+  return {.kv_heads = 1,
+          .head_dim = a.latent->rank + a.latent->rope_dims,
+          .latent_dim = a.latent->rank};
+}
 
 size_t AvailableMemory() {
   const auto system = MemAvailable(), cgroup = CgroupLeft();
@@ -138,16 +236,24 @@ size_t AvailableMemory() {
   return system.value_or(cgroup.value_or(0));
 }
 
+KvGroups GroupsOf(const model::ModelSpec& spec, int32_t max_model_len) {
+  std::vector<int32_t> windows;
+  for (const model::LayerSpec& layer : spec.layers) {
+    const int32_t window = layer.attention.window;
+    windows.push_back(window < max_model_len ? window : 0);
+  }
+  return DealLayers(windows);
+}
+
 Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec& spec,
                               const kernels::BlockOps& ops, size_t weight_bytes, int threads,
                               size_t available) {
   MemoryPlan plan;
+  VIVACE_RETURN_IF_ERROR(CheckSpec(spec));
   VIVACE_ASSIGN(int32_t max_model_len, ChooseModelLen(config, spec));
-  const model::AttentionSpec& attention = spec.layers.front().attention;
-  plan.kv = {.dtype = config.kv_cache_dtype.value_or(ops.default_kv_dtype),
-             .block_size = config.block_size,
-             .kv_heads = attention.kv_heads,
-             .head_dim = attention.head_dim};
+  VIVACE_ASSIGN(plan.kv, CommonGeometry(spec));
+  plan.kv.dtype = config.kv_cache_dtype.value_or(ops.default_kv_dtype);
+  plan.kv.block_size = config.block_size;
   plan.kv_block_bytes = ops.kv_block_bytes(plan.kv);
   kernels::KvGeometry by_default = plan.kv;
   by_default.dtype = ops.default_kv_dtype;
@@ -159,8 +265,8 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
   }
   if (plan.kv_block_bytes == 0) {
     return Fail(ErrorCode::kUnsupported, "unsupported_head", "",
-                "attention heads of {} dims are not supported by the {} kernels",
-                attention.head_dim, Name(ops.isa));
+                "attention heads of {} dims are not supported by the {} kernels", plan.kv.head_dim,
+                Name(ops.isa));
   }
   // The workspace may depend on the context, so it is sized for the longest before blocks are
   // chosen.
@@ -170,39 +276,23 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
   const auto fit =
       static_cast<int32_t>(kLogitBytes / (static_cast<size_t>(plan.logits_stride) * sizeof(float)));
   plan.logit_rows = std::max(std::min(plan.shape.max_sequences, std::max(fit, kMinLogitRows)), 1);
+  for (const model::LayerSpec& layer : spec.layers) {
+    const model::AttentionSpec& a = layer.attention;
+    // Values out of the latent space lie where the queries were.
+    plan.query_cols = std::max({plan.query_cols, a.heads * plan.kv.head_dim, OutputCols(a)});
+    plan.attended_cols = std::max(plan.attended_cols, a.heads * plan.kv.value_dim());
+  }
   plan.activation_bytes = ActivationBytes(plan);
   plan.limits = {.vocab = spec.vocab,
                  .max_sequences = plan.shape.max_sequences,
                  .max_batched_tokens = config.max_num_batched_tokens,
                  .max_model_len = max_model_len,
-                 .block_size = config.block_size};
+                 .block_size = config.block_size,
+                 .long_prompt = LongPrompt(spec)};
   plan.table_bytes = TableBytes(plan, spec);
 
-  const size_t layers = spec.layers.size();
-  const size_t fixed =
-      weight_bytes + plan.workspace_bytes + plan.activation_bytes + plan.table_bytes;
-  VIVACE_ASSIGN(const int64_t blocks, ChooseBlocks(config, max_model_len,
-                                                   plan.kv_block_bytes * layers, fixed, available));
-  const int64_t tokens = blocks * config.block_size;
-  if (blocks < 1 && config.max_model_len == 0) {
-    return Fail(ErrorCode::kResourceExhausted, "no_memory", "max-num-batched-tokens",
-                "{} are free; the weights take {} and steps of --max-num-batched-tokens {} take "
-                "{}, which leaves "
-                "nothing for a KV cache; lower that flag or free memory",
-                FormatBytes(available), FormatBytes(weight_bytes), config.max_num_batched_tokens,
-                FormatBytes(fixed - weight_bytes));
-  }
-  if (blocks < 1 || (config.max_model_len > 0 && tokens < max_model_len)) {
-    return Fail(
-        ErrorCode::kResourceExhausted, "no_memory", "max-model-len",
-        "the KV cache holds {} tokens and --max-model-len {} needs more; lower it, or raise "
-        "--{} ({} tokens take {})",
-        tokens, max_model_len, config.num_kv_blocks > 0 ? "num-kv-blocks" : "kv-cache-memory-bytes",
-        config.block_size, FormatBytes(plan.kv_block_bytes * layers));
-  }
-  plan.kv_bytes = static_cast<size_t>(blocks) * plan.kv_block_bytes * layers;
-  plan.limits.max_model_len = static_cast<int32_t>(std::min<int64_t>(max_model_len, tokens));
-  plan.limits.num_blocks = static_cast<int32_t>(blocks);
+  plan.groups = GroupsOf(spec, max_model_len);
+  VIVACE_RETURN_IF_ERROR(PlanCache(config, weight_bytes, available, max_model_len, &plan));
   return plan;
 }
 

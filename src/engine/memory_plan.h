@@ -8,6 +8,7 @@
 #include "engine/config.h"
 #include "engine/executor.h"
 #include "kernels/block_ops.h"
+#include "kv/kv_groups.h"
 #include "model/spec.h"
 
 namespace vivace {
@@ -16,11 +17,14 @@ struct MemoryPlan {
   ExecutorLimits limits;
   kernels::KvGeometry kv;     // of every layer
   size_t kv_block_bytes = 0;  // of one block of one layer
-  size_t kv_bytes = 0;        // all layers, all blocks
+  KvGroups groups;            // layers_per_block of these make a block of the pool
+  size_t kv_bytes = 0;        // all blocks of the pool
   kernels::WorkspaceShape shape;
-  size_t workspace_bytes = 0;   // of the block ops
-  int32_t logit_rows = 0;       // rows of logits computed at once
-  int64_t logits_stride = 0;    // floats
+  size_t workspace_bytes = 0;  // of the block ops
+  int32_t logit_rows = 0;      // rows of logits computed at once
+  int64_t logits_stride = 0;   // floats
+  int32_t query_cols = 0;      // floats of a row's queries, and of what attention makes of them
+  int32_t attended_cols = 0;
   size_t activation_bytes = 0;  // between the block ops
   size_t table_bytes = 0;       // RoPE tables and what sampling keeps, in memory of their own
 };
@@ -28,6 +32,13 @@ struct MemoryPlan {
 // Memory this process could still take: what the system reports available, cut by the cgroup's
 // limit. 0 if neither can be read.
 size_t AvailableMemory();
+
+// Of a layer's cache, but for the element type and the block size.
+kernels::KvGeometry LayerGeometry(const model::AttentionSpec& attention);
+
+// How the layers share the cache's blocks, for sequences of up to `max_model_len` tokens: a window
+// that none of them outgrows is none.
+KvGroups GroupsOf(const model::ModelSpec& spec, int32_t max_model_len);
 
 // `available` as above, before the weights are loaded. Errors name the flag to change and both
 // sizes.

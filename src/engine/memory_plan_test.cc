@@ -23,7 +23,7 @@ model::ModelSpec Spec(int32_t context = 4096) {
   layer.attention.heads = 4;
   layer.attention.kv_heads = 2;
   layer.attention.head_dim = 64;
-  layer.mlp.ffn = 512;
+  layer.mlp.dense.ffn = 512;
   spec.layers = {layer, layer};
   return spec;
 }
@@ -43,6 +43,54 @@ TEST(MemoryPlanTest, CountsEveryByte) {
   EXPECT_EQ(plan->limits.max_model_len, 4096);
   EXPECT_EQ(plan->logits_stride, 1008);
   EXPECT_GT(plan->workspace_bytes, 0u);
+}
+
+// Latent attention keeps one vector of each token, experts need a router's scratch and sums.
+TEST(MemoryPlanTest, CountsLatentsAndExperts) {
+  const auto plan = [](const model::ModelSpec& spec) {
+    EngineConfig config;
+    config.num_kv_blocks = 300;
+    return PlanMemory(config, spec, kernels::GetBlockOps(Isa::kReference), kWeights, 2, 4 * kGiB);
+  };
+  model::ModelSpec spec = Spec();
+  const MemoryPlan plain = plan(spec).value();
+  for (model::LayerSpec& layer : spec.layers) {
+    model::LatentSpec& latent = layer.attention.latent.emplace();
+    latent.rank = 64;
+    latent.nope_dims = 48;
+    latent.rope_dims = 16;
+    latent.value_dims = 32;
+    latent.kv_a.weight = {.name = "kv_a", .rows = 80, .cols = 256};
+    latent.q_b.weight = {.name = "q_b", .rows = 4 * 64, .cols = 256};
+    latent.kv_norm.weight = {.name = "kv_norm", .rows = 1, .cols = 64};
+    latent.k_b.resize(4);
+    latent.v_b.resize(4);
+    layer.attention.rope.dims = 16;
+  }
+  const MemoryPlan latent = plan(spec).value();
+  EXPECT_EQ(latent.kv.kv_heads, 1);
+  EXPECT_EQ(latent.kv_block_bytes, 16u * 80 * sizeof(float));
+  EXPECT_EQ(latent.query_cols, 4 * 80);
+  EXPECT_EQ(latent.attended_cols, 4 * 64);
+  EXPECT_EQ(latent.shape.latent_outputs, 4 * 64 + 80);
+
+  model::MoeSpec& moe = spec.layers[1].mlp.moe.emplace();
+  moe.router.experts = 16;
+  moe.router.top_k = 4;
+  moe.experts.resize(16);
+  for (model::FeedForwardSpec& expert : moe.experts) {
+    expert.ffn = 128;
+    expert.up.weight = {.name = "up", .rows = 128, .cols = 256};
+  }
+  const MemoryPlan experts = plan(spec).value();
+  const size_t sums = sizeof(float) * 256 * static_cast<size_t>(experts.shape.max_rows);
+  EXPECT_EQ(experts.activation_bytes, latent.activation_bytes + sums);
+  EXPECT_GT(experts.workspace_bytes, plain.workspace_bytes);
+
+  spec.layers[0].attention.latent.reset();  // heads of 2 x 64 beside one of 80
+  const auto mixed = plan(spec);
+  ASSERT_FALSE(mixed.has_value());
+  EXPECT_EQ(mixed.error().reason, "unsupported_head");
 }
 
 // One RoPE table for each kind of rotation, and a scratch of the vocabulary for each thread.
@@ -200,6 +248,41 @@ TEST(MemoryPlanTest, LogitsStaySmallForAnyVocabulary) {
       PlanMemory(config, spec, kernels::GetBlockOps(Isa::kReference), kWeights, 2, 64 * kGiB);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->logit_rows, 8);
+}
+
+// Four layers with a window and two without: blocks of two layers, which all groups share.
+TEST(MemoryPlanTest, WindowsNeedLessOfTheCache) {
+  model::ModelSpec spec = Spec();
+  spec.layers.resize(6, spec.layers[0]);
+  for (const size_t layer : {0u, 1u, 3u, 4u}) spec.layers[layer].attention.window = 256;
+  EngineConfig config;
+  config.max_num_batched_tokens = 512;
+  config.max_num_seqs = 1;
+  const auto plan = [&] {
+    return PlanMemory(config, spec, kernels::GetBlockOps(Isa::kReference), kWeights, 2, 4 * kGiB);
+  };
+  const MemoryPlan by_default = plan().value();
+  ASSERT_EQ(by_default.groups.groups.size(), 3u);
+  EXPECT_EQ(by_default.groups.layers_per_block, 2);
+  EXPECT_EQ(by_default.limits.kv_windows.size(), 3);
+  EXPECT_EQ(by_default.limits.kv_windows[0], 0);
+  EXPECT_EQ(by_default.limits.kv_windows[2], 256);
+  // 4096 tokens of the full group, and 255 + 512 of each window, which may touch 49 blocks.
+  EXPECT_EQ(by_default.limits.num_blocks, 256 + 2 * 49);
+  EXPECT_EQ(by_default.kv_bytes, (256 + 2 * 49) * kBlockBytes);
+  EXPECT_EQ(by_default.limits.max_model_len, 4096);
+
+  config.num_kv_blocks = 200;
+  EXPECT_EQ(plan()->limits.max_model_len, (200 - 2 * 49) * 16);
+  config.num_kv_blocks = 2;
+  const auto refused = plan();
+  ASSERT_FALSE(refused.has_value()) << "a block for each group is the least";
+  EXPECT_EQ(refused.error().field, "max-model-len");
+  // Sequences no longer than the window never leave it: one group, as without windows.
+  config.num_kv_blocks = 0;
+  config.max_model_len = 256;
+  EXPECT_EQ(plan()->groups.groups.size(), 1u);
+  EXPECT_EQ(plan()->limits.num_blocks, 16);
 }
 
 TEST(AvailableMemoryTest, ReadsThisMachine) { EXPECT_GT(AvailableMemory(), size_t{1} << 20); }

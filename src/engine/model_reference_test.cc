@@ -65,11 +65,15 @@ std::vector<float> LastLogits(const model::ModelFile& file, Isa isa, kernels::Kv
   StepPlan step;
   step.tokens = prompt;
   const auto count = static_cast<int32_t>(prompt.size());
-  step.items = {{.slot = SeqSlot(0), .num_tokens = count, .num_blocks = (count + 15) / 16}};
+  step.items = {{.slot = SeqSlot(0),
+                 .num_tokens = count,
+                 .num_blocks = (count + 15) / 16,
+                 .logit_rows = LogitRows::kLast,
+                 .sample = true}};
   for (int32_t i = 0; i < (count + 15) / 16; ++i) step.block_ids.emplace_back(i);
   forward.Prepare(step);
   forward.Run(step);
-  const int32_t row = count - 1;
+  const int32_t row = 0;
   const float* logits = forward.Logits({&row, 1});
   return {logits, logits + file.spec().vocab};
 }
@@ -97,7 +101,7 @@ TEST_P(ModelReferenceTest, EveryWeightFormat) {
   const auto reference = ReadJson(kShared + "quant/reference.json");
   const auto prompt = Ids(reference.at("prompt_ids"));
   for (const std::string name : {"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "IQ4_NL",
-                                 "Q4_K_M", "Q5_K_M", "Q6_K"}) {
+                                 "Q2_K", "Q4_K_M", "Q5_K_M", "Q6_K"}) {
     SCOPED_TRACE(name);
     const std::string file_name = "tiny-" + name + ".gguf";
     auto file = model::OpenModel(kShared + "quant/" + file_name);

@@ -14,6 +14,10 @@ PrefixGroups::PrefixGroups(int32_t max_sequences) {
   groups_.reserve(count / 2);
 }
 
+int32_t PrefixGroups::FirstBlock(std::span<const BlockId> blocks) {
+  return static_cast<int32_t>(std::ranges::find_if(blocks, &BlockId::valid) - blocks.begin());
+}
+
 int32_t PrefixGroups::CommonBlocks(const Candidate& a, const Candidate& b) {
   const int32_t most = std::min(a.num_blocks, b.num_blocks);
   return static_cast<int32_t>(std::mismatch(a.blocks, a.blocks + most, b.blocks).first - a.blocks);
@@ -55,8 +59,11 @@ std::span<const kernels::PrefixGroup> PrefixGroups::Find(
   for (size_t i = 0; i < sequences.size(); ++i) {
     const int32_t full = sequences[i].first_position / block_size;
     if (full < least) continue;
-    candidates_.push_back(
-        {static_cast<int32_t>(i), std::min(full, kMaxComparedBlocks), sequences[i].blocks});
+    const int32_t compared = std::min(full, kMaxComparedBlocks);
+    const BlockId* blocks = sequences[i].blocks;
+    const int32_t first = FirstBlock({blocks, static_cast<size_t>(compared)});
+    if (compared - first < least) continue;
+    candidates_.push_back({static_cast<int32_t>(i), compared, first, blocks});
   }
   if (candidates_.size() < 2) return {};
   std::sort(candidates_.begin(), candidates_.end(), Before);
@@ -65,7 +72,9 @@ std::span<const kernels::PrefixGroup> PrefixGroups::Find(
   for (int32_t i = 0; i < count; ++i) ranges_.push_back({i, i, 0});
   for (int32_t i = 0; i + 1 < count; ++i) {
     const auto at = static_cast<size_t>(i);
-    common_.push_back(CommonBlocks(candidates_[at], candidates_[at + 1]));
+    // If they share any, both begin at the same.
+    common_.push_back(
+        std::max(CommonBlocks(candidates_[at], candidates_[at + 1]) - candidates_[at].first, 0));
     if (common_.back() >= least) order_.push_back(i);
   }
   std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
@@ -82,8 +91,9 @@ std::span<const kernels::PrefixGroup> PrefixGroups::Find(
     }
     std::sort(members_.begin() + begin, members_.end());
     if (range.last > range.first) {
+      const int32_t shared = candidates_[static_cast<size_t>(first)].first + range.blocks;
       groups_.push_back(
-          {std::span(members_).subspan(static_cast<size_t>(begin)), range.blocks * block_size});
+          {std::span(members_).subspan(static_cast<size_t>(begin)), shared * block_size});
     }
     first = range.last + 1;
   }

@@ -4,8 +4,10 @@
 // Sequences are put in the order of their block tables, which brings those with a common beginning
 // together; neighbours are then joined, longest common beginning first, as long as joining saves
 // reads: sixteen that share a long document are not cut down to the short greeting a seventeenth
-// shares with them. Cost: a sort of the sequences, each comparison up to kMaxComparedBlocks ids.
-// Nothing is allocated after construction. Thread: the engine thread.
+// shares with them. Places that a window has left hold no block and save nothing, but count among
+// the shared positions where both sequences have left them. Cost: a sort of the sequences, each
+// comparison up to kMaxComparedBlocks ids. Nothing is allocated after construction. Thread: the
+// engine thread.
 #pragma once
 
 #include <cstdint>
@@ -32,23 +34,27 @@ class PrefixGroups {
   struct Candidate {
     int32_t sequence;
     int32_t num_blocks;
+    int32_t first;  // that there is: the window has left those before
     const BlockId* blocks;
   };
-  // Candidates [first, last] that share `blocks`; kept at both ends of the range.
+  // Candidates [first, last] that share `blocks`, of those there are; kept at both ends of the
+  // range.
   struct Range {
     int32_t first;
     int32_t last;
     int32_t blocks;
   };
 
+  static int32_t FirstBlock(std::span<const BlockId> blocks);
   static int32_t CommonBlocks(const Candidate& a, const Candidate& b);
   static bool Before(const Candidate& a, const Candidate& b);
   void Join(int32_t boundary);
 
   std::vector<Candidate> candidates_;
-  std::vector<int32_t> common_;  // [i]: blocks that candidates i and i + 1 share
-  std::vector<int32_t> order_;   // of boundaries, most in common first
-  std::vector<Range> ranges_;    // [candidate]
+  std::vector<int32_t>
+      common_;                  // [i]: blocks that candidates i and i + 1 share, of those there are
+  std::vector<int32_t> order_;  // of boundaries, most in common first
+  std::vector<Range> ranges_;   // [candidate]
   std::vector<int32_t> members_;
   std::vector<kernels::PrefixGroup> groups_;
 };

@@ -120,6 +120,32 @@ TEST(PrefixGroups, OneThatLeavesEarlyDoesNotShortenTheRest) {
   EXPECT_EQ(found[0].shared_positions, 100 * kBlock);
 }
 
+// In a window group: what both have left saves nothing, and is not what makes them alike.
+TEST(PrefixGroups, PlacesWithoutABlockDoNotCount) {
+  const auto table = [](int32_t left, int32_t shared, int32_t own) {
+    std::vector<int32_t> ids(100, -1);
+    std::iota(ids.begin() + left, ids.end(), own);
+    std::iota(ids.begin() + left, ids.begin() + left + shared, 500);
+    return ids;
+  };
+  PrefixGroups groups(8);
+  Step apart;
+  apart.Add(table(80, 0, 1000));
+  apart.Add(table(80, 0, 2000));
+  apart.Add(table(80, kLeast - 1, 3000));
+  apart.Add(table(80, kLeast - 1, 4000));
+  EXPECT_THAT(groups.Find(apart.rows(), kBlock), IsEmpty());
+
+  Step step;
+  step.Add(table(80, kLeast, 1000));
+  step.Add(table(81, kLeast, 2000));  // the window has left one more
+  step.Add(table(80, kLeast, 3000));
+  const auto found = groups.Find(step.rows(), kBlock);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(found[0].sequences, ElementsAre(0, 2));
+  EXPECT_EQ(found[0].shared_positions, (80 + kLeast) * kBlock);
+}
+
 // Whatever the tables: groups are disjoint, of two or more, and their blocks really are equal.
 TEST(PrefixGroups, WhatIsFoundIsTrue) {
   std::mt19937 engine(1);

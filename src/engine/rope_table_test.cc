@@ -41,6 +41,53 @@ TEST(RopeTable, TakesTheBytesItSays) {
   EXPECT_EQ(RopeTable::Bytes(model::RopeSpec(), 8, 100), 0u);
 }
 
+// The prompt's length decides, not the position; both kinds may stand in a step.
+TEST(RopeTable, LongPromptsTurnByTheirOwnDivisors) {
+  model::RopeSpec spec;
+  spec.dims = 4;
+  spec.scaling = model::RopeScaling::kLongrope;
+  spec.original_context = 64;
+  spec.factor = 4;
+  spec.short_divisors = {1, 2};
+  spec.long_divisors = {3, 5};
+  EXPECT_EQ(RopeTable::Bytes(spec, 8, 100), (8u + 2 * 100u) * 4 * sizeof(float));
+  RopeTable table(spec, 8, 256);
+  const std::vector<int32_t> positions = {10, 10, 200, 70}, prompts = {64, 65, 65, 10};
+  table.Fill(positions, prompts);
+  const double factor = model::AttentionFactor(spec);
+  EXPECT_GT(factor, 1.0);
+  for (size_t row = 0; row < positions.size(); ++row) {
+    const auto& divisors = prompts[row] > 64 ? spec.long_divisors : spec.short_divisors;
+    for (size_t i = 0; i < 2; ++i) {
+      const double angle = positions[row] * std::pow(10000.0, -2.0 * static_cast<double>(i) / 4) /
+                           static_cast<double>(divisors[i]);
+      EXPECT_NEAR(table.rows().cos[row * 2 + i], factor * std::cos(angle), 1e-6);
+      EXPECT_NEAR(table.rows().sin[row * 2 + i], factor * std::sin(angle), 1e-6);
+    }
+  }
+  model::ModelSpec model;
+  model.layers.resize(1);
+  EXPECT_EQ(LongPrompt(model), 0);
+  model.layers[0].attention.rope = spec;
+  EXPECT_EQ(LongPrompt(model), 64);
+}
+
+// Dynamic scaling is that of the longest sequence there may be, for all.
+TEST(RopeTable, DynamicScalingIsOneForAll) {
+  model::RopeSpec spec;
+  spec.dims = 8;
+  spec.scaling = model::RopeScaling::kDynamic;
+  spec.original_context = 64;
+  spec.factor = 2;
+  RopeTable shorter(spec, 1, 64), longer(spec, 1, 256);
+  const int32_t position = 7;
+  shorter.Fill({&position, 1});
+  longer.Fill({&position, 1});
+  const double theta = 10000.0 * std::pow(2.0 * 256 / 64 - 1, 8.0 / 6);
+  EXPECT_NEAR(shorter.rows().cos[1], std::cos(7 * std::pow(10000.0, -0.25)), 1e-6);
+  EXPECT_NEAR(longer.rows().cos[1], std::cos(7 * std::pow(theta, -0.25)), 1e-6);
+}
+
 // No rotation, no table.
 TEST(RopeTable, NoDims) {
   RopeTable table(model::RopeSpec(), 8, 100);

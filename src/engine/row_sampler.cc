@@ -56,6 +56,7 @@ void RowSampler::Begin(const StepPlan& plan) {
   greedy_sampled_.clear();
   rows_.clear();
   taken_ = 0;
+  logit_rows_ = 0;
   batch_ = {};
   result_.Clear();
   result_.step = plan.step;
@@ -66,13 +67,15 @@ void RowSampler::ListItem(int32_t index, const PlanItem& item) {
   const SamplerState& state = slots_[static_cast<size_t>(item.slot.value)];
   const SamplingParams& params = state.params();
   const int32_t last = item.first_token + item.num_tokens - 1;
+  const int32_t dropped = item.first_logit_row() - logit_rows_;  // of the plan's rows before those
+  logit_rows_ += item.end_logit_row() - item.first_logit_row();
   if (item.logit_rows == LogitRows::kAll) {
     const auto first = static_cast<int32_t>(result_.logprob_rows.size());
     for (int32_t row = item.first_token; row <= last; ++row) {
       const TokenId next =
           row < last ? plan_->tokens[static_cast<size_t>(row + 1)] : item.next_prompt_token;
       if (next < 0) continue;  // the prompt's last row predicts the first output token
-      LogitRow wanted{.row = row, .item = index, .prompt_token = next};
+      LogitRow wanted{.row = row - dropped, .item = index, .prompt_token = next};
       AddLogprobRow(&wanted, params.prompt_logprobs);
       rows_.push_back(wanted);
     }
@@ -80,8 +83,9 @@ void RowSampler::ListItem(int32_t index, const PlanItem& item) {
         {index, first, static_cast<int32_t>(result_.logprob_rows.size()) - first});
   }
   if (!item.sample) return;
-  LogitRow wanted{
-      .row = last, .item = index, .sampled = static_cast<int32_t>(result_.sampled.size())};
+  LogitRow wanted{.row = last - dropped,
+                  .item = index,
+                  .sampled = static_cast<int32_t>(result_.sampled.size())};
   if (params.logprobs < 0 && state.TakesArgmax()) {
     greedy_rows_.push_back(wanted.row);
     greedy_sampled_.push_back(wanted.sampled);

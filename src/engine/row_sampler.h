@@ -21,7 +21,7 @@ namespace vivace {
 
 // One row that needs logits.
 struct LogitRow {
-  int32_t row = 0;            // of the step
+  int32_t row = 0;            // of those whose logits are needed (PlanItem::first_logit_row)
   int32_t item = 0;           // index into StepPlan::items
   int32_t sampled = -1;       // index into StepResult::sampled, or -1
   int32_t logprob_row = -1;   // index into StepResult::logprob_rows, or -1
@@ -42,15 +42,15 @@ class RowSampler {
 
   // Lists the plan's rows and lays out the result. `plan` must live until Finish.
   void Begin(const StepPlan& plan);
-  // Rows (of the step) of which only the best token is wanted, and where it goes, -1 for a row that
-  // is not finite. All at once: no logits are stored.
+  // Rows (as LogitRow has them) of which only the best token is wanted, and where it goes, -1 for a
+  // row that is not finite. All at once: no logits are stored.
   std::span<const int32_t> greedy_rows() const { return greedy_rows_; }
   TokenId* best() { return best_.data(); }
   void TakeBest();
 
   // The next rows to compute logits for, at most rows_at_once; empty when all were taken.
   std::span<const LogitRow> NextRows();
-  // Their indices in the step, as the lm_head op wants them.
+  // Their numbers, as the lm_head op wants them.
   std::span<const int32_t> row_indices() const { return indices_; }
   // `logits` [rows of NextRows, stride]; edited and restored.
   void Take(float* logits, int64_t stride);
@@ -75,6 +75,7 @@ class RowSampler {
   std::vector<int32_t> greedy_sampled_;  // index into StepResult::sampled of each
   std::vector<TokenId> best_;
   std::vector<LogitRow> rows_;  // of the step
+  int32_t logit_rows_ = 0;      // rows of the items listed so far
   size_t taken_ = 0;            // rows of earlier batches
   std::span<const LogitRow> batch_;
   std::vector<int32_t> indices_;  // of batch_

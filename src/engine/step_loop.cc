@@ -15,7 +15,8 @@ SchedulerConfig MakeSchedulerConfig(const EngineConfig& config, const ExecutorLi
           .max_itl_ns = static_cast<int64_t>(config.max_itl_ms * 1e6),
           .kv = {.num_blocks = limits.num_blocks,
                  .block_size = limits.block_size,
-                 .enable_prefix_caching = config.enable_prefix_caching}};
+                 .enable_prefix_caching = config.enable_prefix_caching,
+                 .windows = limits.kv_windows}};
 }
 
 uint64_t RandomSeed() {
@@ -85,7 +86,9 @@ Status StepLoop::Admit(GenerationRequest* request) {
     }
   }
   // The last output token is never fed, so it needs no place in the cache.
-  const int64_t cache = int64_t{limits_.num_blocks} * limits_.block_size + 1;
+  const int64_t cache =
+      1 + LongestSequence(limits_.kv_windows, limits_.block_size, limits_.num_blocks,
+                          limits_.max_batched_tokens, limits_.max_model_len);
   const int64_t longest = std::min<int64_t>(limits_.max_model_len, cache);
   const int64_t room = longest - prompt;
   if (room < std::min(sampling.max_tokens, 1)) {
@@ -204,6 +207,9 @@ void StepLoop::AddSequences(const RequestPtr& request) {
   const SamplingParams& sampling = wanted.sampling;
   std::vector<TokenId> stop_ids = sampling.stop_token_ids;
   if (!sampling.ignore_eos) stop_ids.insert(stop_ids.end(), eos_ids_.begin(), eos_ids_.end());
+  // A name space of its own for each kind of cached keys.
+  const bool long_prompt =
+      limits_.long_prompt > 0 && std::ssize(wanted.prompt) > limits_.long_prompt;
   request->open_choices = wanted.num_choices;
   request->keys.resize(static_cast<size_t>(wanted.num_choices));
   for (int32_t choice = 0; choice < wanted.num_choices; ++choice) {
@@ -218,7 +224,7 @@ void StepLoop::AddSequences(const RequestPtr& request) {
                     .min_tokens = sampling.min_tokens,
                     .stop_ids = stop_ids,
                     .cache_salt = wanted.cache_salt,
-                    .adapter = {},
+                    .adapter = long_prompt ? "long prompt" : "",
                     .prompt_logprobs = choice == 0 && sampling.prompt_logprobs >= 0});
   }
 }

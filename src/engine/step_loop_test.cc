@@ -389,5 +389,25 @@ TEST(EngineConfigTest, RefusesWithTheFlagsName) {
   EXPECT_TRUE(Validate(EngineConfig{}));
 }
 
+// With longrope, prompts beyond the trained length put other keys into the cache than shorter ones.
+TEST_F(EngineTest, LongPromptsShareNothingWithShortOnes) {
+  ExecutorLimits limits = kLimits;
+  limits.long_prompt = 40;
+  StartEngine(limits);
+  std::vector<TokenId> prompt(48);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<TokenId>(i);
+  const auto cached = [&](size_t length) {
+    const auto end = prompt.begin() + static_cast<std::ptrdiff_t>(length);
+    const auto request = engine_->Submit(Make({prompt.begin(), end}, 1), nullptr);
+    EXPECT_TRUE(request.has_value());
+    Collect(*request);
+    return (*request)->cached_tokens.load();
+  };
+  EXPECT_EQ(cached(48), 0);
+  EXPECT_EQ(cached(40), 0) << "a short one finds nothing of the long one";
+  EXPECT_EQ(cached(39), 32) << "but of its like";
+  EXPECT_EQ(cached(41), 32) << "as the long ones do";
+}
+
 }  // namespace
 }  // namespace vivace

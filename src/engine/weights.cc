@@ -1,6 +1,7 @@
 #include "engine/weights.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <iterator>
 #include <optional>
@@ -22,30 +23,45 @@ using model::WeightSpec;
 
 constexpr int32_t kTilesPerItem = 16;
 
+// A vector of the file, or `size` zeros if it has none.
+struct VectorPart {
+  const WeightSpec* spec = nullptr;
+  int32_t size = 0;
+};
+
+// How a matrix is packed: as the file has it, or in fp32 (routers, whose products decide).
+enum class Precision : uint8_t { kStored, kFloat };
+
 // Walks a model's weights once to measure the arena and once to fill it, or to find what fills it
 // already, so that these cannot disagree.
 class Sink {
  public:
   virtual ~Sink() = default;
-  virtual Result<PackedMatrix> Matrix(const WeightSpec& spec) = 0;
-  // fp32 vectors of `specs` one after the other; an absent one counts sizes[i] zeros. One at least
-  // is present.
-  virtual Result<const float*> Vector(std::initializer_list<const WeightSpec*> specs,
-                                      std::initializer_list<int32_t> sizes) = 0;
+  virtual Result<PackedMatrix> Matrix(const WeightSpec& spec,
+                                      Precision precision = Precision::kStored) = 0;
+  // The parts as fp32, one after the other. One at least is present.
+  virtual Result<const float*> Vector(std::span<const VectorPart> parts) = 0;
 };
 
-size_t VectorBytes(std::initializer_list<int32_t> sizes) {
+size_t VectorBytes(std::span<const VectorPart> parts) {
   size_t count = 0;
-  for (const int32_t size : sizes) count += static_cast<size_t>(size);
+  for (const VectorPart& part : parts) count += static_cast<size_t>(part.size);
   return Arena::Rounded(count * sizeof(float));
+}
+
+// Type and shape of what is packed.
+Result<WeightView> ShapeOf(const model::ModelFile& file, const BlockOps& ops,
+                           const WeightSpec& spec, Precision precision) {
+  if (precision == Precision::kFloat) return WeightView{DType::kF32, spec.rows, spec.cols};
+  return file.WeightShape(spec, ops);
 }
 
 class Measure final : public Sink {
  public:
   Measure(const model::ModelFile& file, const BlockOps& ops) : file_(file), ops_(ops) {}
 
-  Result<PackedMatrix> Matrix(const WeightSpec& spec) override {
-    VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
+  Result<PackedMatrix> Matrix(const WeightSpec& spec, Precision precision) override {
+    VIVACE_ASSIGN(const WeightView view, ShapeOf(file_, ops_, spec, precision));
     if (!ops_.can_pack(view.dtype, view.rows, view.cols)) {
       return Fail(ErrorCode::kUnsupported, "unsupported_weight", spec.name,
                   "{}: tensor {} ({}, {} x {}) is not one the {} kernels can compute with",
@@ -54,16 +70,19 @@ class Measure final : public Sink {
     }
     const size_t bytes = ops_.packed_bytes(view.dtype, view.rows, view.cols);
     bytes_ += Arena::Rounded(bytes);
-    fmt::format_to(std::back_inserter(plan_), "{} {} {}x{} {}\n", spec.name, Info(view.dtype).name,
-                   view.rows, view.cols, bytes);
+    Note(spec);
+    fmt::format_to(std::back_inserter(plan_), "{} {}x{} {}\n", Info(view.dtype).name, view.rows,
+                   view.cols, bytes);
     return PackedMatrix{view.dtype, view.rows, view.cols, nullptr};
   }
 
-  Result<const float*> Vector(std::initializer_list<const WeightSpec*> specs,
-                              std::initializer_list<int32_t> sizes) override {
-    for (const WeightSpec* spec : specs) plan_ += spec->name + ' ';
-    plan_ += fmt::format("{}\n", fmt::join(sizes, "+"));
-    bytes_ += VectorBytes(sizes);
+  Result<const float*> Vector(std::span<const VectorPart> parts) override {
+    for (const VectorPart& part : parts) {
+      Note(*part.spec);
+      fmt::format_to(std::back_inserter(plan_), "{} ", part.size);
+    }
+    plan_ += '\n';
+    bytes_ += VectorBytes(parts);
     return nullptr;
   }
 
@@ -73,6 +92,13 @@ class Measure final : public Sink {
   }
 
  private:
+  // Where it lies and what becomes of its values.
+  void Note(const WeightSpec& spec) {
+    fmt::format_to(std::back_inserter(plan_), "{} {}/{} {}*{}{} {} {} [{}] ", spec.name, spec.slice,
+                   spec.slices, spec.first_row, spec.row_stride, spec.transposed ? "t" : "",
+                   spec.offset, spec.scale, spec.scales);
+  }
+
   const model::ModelFile& file_;
   const BlockOps& ops_;
   size_t bytes_ = 0;
@@ -85,15 +111,14 @@ class Place final : public Sink {
   Place(const model::ModelFile& file, const BlockOps& ops, Arena* arena)
       : file_(file), ops_(ops), arena_(arena) {}
 
-  Result<PackedMatrix> Matrix(const WeightSpec& spec) override {
-    VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
+  Result<PackedMatrix> Matrix(const WeightSpec& spec, Precision precision) override {
+    VIVACE_ASSIGN(const WeightView view, ShapeOf(file_, ops_, spec, precision));
     return PackedMatrix{view.dtype, view.rows, view.cols,
                         arena_->Take(ops_.packed_bytes(view.dtype, view.rows, view.cols))};
   }
 
-  Result<const float*> Vector(std::initializer_list<const WeightSpec*>,
-                              std::initializer_list<int32_t> sizes) override {
-    return reinterpret_cast<const float*>(arena_->Take(VectorBytes(sizes)));
+  Result<const float*> Vector(std::span<const VectorPart> parts) override {
+    return reinterpret_cast<const float*>(arena_->Take(VectorBytes(parts)));
   }
 
  private:
@@ -108,11 +133,11 @@ class Pack final : public Sink {
        const std::function<void(uint64_t, uint64_t)>& progress)
       : file_(file), ops_(ops), pool_(pool), arena_(arena), progress_(progress) {}
 
-  Result<PackedMatrix> Matrix(const WeightSpec& spec) override {
-    VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
+  Result<PackedMatrix> Matrix(const WeightSpec& spec, Precision precision) override {
+    file_.Prefetch(spec);
+    VIVACE_ASSIGN(const WeightView view, Read(spec, precision));
     const size_t bytes = ops_.packed_bytes(view.dtype, view.rows, view.cols);
     std::byte* out = arena_->Take(bytes);
-    file_.Prefetch(spec);
     const int32_t tiles = (view.rows + kernels::kTileRows - 1) / kernels::kTileRows;
     pool_.ForEach((tiles + kTilesPerItem - 1) / kTilesPerItem, [&](int64_t item) {
       const auto first = static_cast<int32_t>(item) * kTilesPerItem;
@@ -123,23 +148,26 @@ class Pack final : public Sink {
     return PackedMatrix{view.dtype, view.rows, view.cols, out};
   }
 
-  Result<const float*> Vector(std::initializer_list<const WeightSpec*> specs,
-                              std::initializer_list<int32_t> sizes) override {
-    auto* out = reinterpret_cast<float*>(arena_->Take(VectorBytes(sizes)));
+  Result<const float*> Vector(std::span<const VectorPart> parts) override {
+    auto* out = reinterpret_cast<float*>(arena_->Take(VectorBytes(parts)));
     float* at = out;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      const WeightSpec& spec = **(specs.begin() + i);
-      if (spec.present()) {
-        VIVACE_ASSIGN(const WeightView view, file_.Weight(spec));
-        quant::DequantizeRow(view.dtype, view.data, int64_t{view.rows} * view.cols, at);
-      }
-      at += *(sizes.begin() + i);
+    for (const VectorPart& part : parts) {
+      if (part.spec->present()) VIVACE_RETURN_IF_ERROR(file_.ReadVector(*part.spec, at));
+      at += part.size;
     }
-    Done(VectorBytes(sizes));
+    Done(VectorBytes(parts));
     return out;
   }
 
  private:
+  Result<WeightView> Read(const WeightSpec& spec, Precision precision) {
+    if (precision == Precision::kStored) return file_.Weight(spec, ops_, &scratch_);
+    floats_.resize(static_cast<size_t>(spec.rows) * static_cast<size_t>(spec.cols));
+    VIVACE_RETURN_IF_ERROR(file_.ReadVector(spec, floats_.data()));
+    return WeightView{DType::kF32, spec.rows, spec.cols,
+                      reinterpret_cast<const std::byte*>(floats_.data())};
+  }
+
   void Done(size_t bytes) {
     done_ += Arena::Rounded(bytes);
     if (progress_) progress_(done_, arena_->size());
@@ -151,27 +179,96 @@ class Pack final : public Sink {
   Arena* arena_;
   const std::function<void(uint64_t, uint64_t)>& progress_;
   uint64_t done_ = 0;
+  std::vector<std::byte> scratch_;  // a weight that does not lie in the file as it is packed
+  std::vector<float> floats_;
 };
 
 // A group of matrices over the same input, with their biases joined if any has one.
-Result<MatrixGroup> Group(Sink* sink, std::initializer_list<const WeightSpec*> matrices,
-                          std::initializer_list<const WeightSpec*> biases) {
+Result<MatrixGroup> Group(Sink* sink, std::initializer_list<const model::LinearSpec*> parts,
+                          Precision precision = Precision::kStored) {
   MatrixGroup group;
-  for (const WeightSpec* spec : matrices) {
-    VIVACE_ASSIGN(group.parts[group.num_parts], sink->Matrix(*spec));
-    ++group.num_parts;
+  std::array<VectorPart, MatrixGroup::kMaxParts> biases;
+  bool any = false;
+  for (const model::LinearSpec* part : parts) {
+    if (!part->present()) continue;
+    const auto i = static_cast<size_t>(group.num_parts++);
+    VIVACE_ASSIGN(group.parts[i], sink->Matrix(part->weight, precision));
+    biases[i] = {&part->bias, part->weight.rows};
+    any = any || part->bias.present();
   }
-  const bool any =
-      std::any_of(biases.begin(), biases.end(), [](const WeightSpec* b) { return b->present(); });
   if (!any) return group;
-  const auto rows = [&](int i) { return i < group.num_parts ? group.parts[i].rows : 0; };
-  VIVACE_ASSIGN(group.bias, sink->Vector(biases, {rows(0), rows(1), rows(2)}));
+  VIVACE_ASSIGN(group.bias,
+                sink->Vector(std::span(biases).first(static_cast<size_t>(group.num_parts))));
   return group;
 }
 
-Result<const float*> Norm(Sink* sink, const WeightSpec& spec) {
+Result<std::vector<MatrixGroup>> Groups(Sink* sink, std::span<const WeightSpec> specs) {
+  std::vector<MatrixGroup> groups;
+  for (const WeightSpec& spec : specs) {
+    MatrixGroup& group = groups.emplace_back();
+    group.num_parts = 1;
+    VIVACE_ASSIGN(group.parts[0], sink->Matrix(spec));
+  }
+  return groups;
+}
+
+// Null if the model has none.
+Result<const float*> Vector(Sink* sink, const WeightSpec& spec) {
   if (!spec.present()) return nullptr;
-  return sink->Vector({&spec}, {spec.rows * spec.cols});
+  const VectorPart part{&spec, spec.rows * spec.cols};
+  return sink->Vector({&part, 1});
+}
+
+Result<kernels::Norm> Norm(Sink* sink, const model::NormSpec& spec) {
+  kernels::Norm norm{.kind = spec.kind, .eps = spec.eps};
+  VIVACE_ASSIGN(norm.weight, Vector(sink, spec.weight));
+  VIVACE_ASSIGN(norm.bias, Vector(sink, spec.bias));
+  return norm;
+}
+
+Result<kernels::FeedForward> Ffn(Sink* sink, const model::FeedForwardSpec& spec) {
+  kernels::FeedForward ffn;
+  if (!spec.present()) return ffn;
+  VIVACE_ASSIGN(ffn.gate_up, Group(sink, {&spec.gate, &spec.up}));
+  VIVACE_ASSIGN(ffn.down, Group(sink, {&spec.down}));
+  return ffn;
+}
+
+Result<MoeWeights> Moe(Sink* sink, const model::MoeSpec& spec) {
+  const model::RouterSpec& r = spec.router;
+  MoeWeights moe;
+  moe.router = {.weight = {},
+                .top_k = r.top_k,
+                .score = r.score,
+                .groups = r.groups,
+                .top_groups = r.top_groups,
+                .group_score = r.group_score,
+                .normalize = r.normalize,
+                .scale = r.scale};
+  VIVACE_ASSIGN(moe.router.weight, Group(sink, {&r.weight}, Precision::kFloat));
+  VIVACE_ASSIGN(moe.router.selection_bias, Vector(sink, r.selection_bias));
+  moe.experts.reserve(spec.experts.size());
+  for (const model::FeedForwardSpec& expert : spec.experts) {
+    VIVACE_ASSIGN(kernels::FeedForward packed, Ffn(sink, expert));
+    moe.experts.push_back(packed);
+  }
+  VIVACE_ASSIGN(moe.shared, Ffn(sink, spec.shared));
+  VIVACE_ASSIGN(moe.shared_gate, Group(sink, {&spec.shared_gate}, Precision::kFloat));
+  return moe;
+}
+
+Result<LatentWeights> Latent(Sink* sink, const model::LatentSpec& spec) {
+  LatentWeights latent;
+  const model::LinearSpec& first = spec.q_a.present() ? spec.q_a : spec.q_b;
+  VIVACE_ASSIGN(latent.input, Group(sink, {&first, &spec.kv_a}));
+  VIVACE_ASSIGN(latent.q_norm, Norm(sink, spec.q_norm));
+  if (spec.q_a.present()) {
+    VIVACE_ASSIGN(latent.q_b, Group(sink, {&spec.q_b}));
+  }
+  VIVACE_ASSIGN(latent.kv_norm, Norm(sink, spec.kv_norm));
+  VIVACE_ASSIGN(latent.k_b, Groups(sink, spec.k_b));
+  VIVACE_ASSIGN(latent.v_b, Groups(sink, spec.v_b));
+  return latent;
 }
 
 Result<LayerWeights> Layer(Sink* sink, const model::LayerSpec& spec) {
@@ -179,28 +276,38 @@ Result<LayerWeights> Layer(Sink* sink, const model::LayerSpec& spec) {
   const model::MlpSpec& m = spec.mlp;
   LayerWeights layer;
   VIVACE_ASSIGN(layer.attention_norm, Norm(sink, a.norm));
+  VIVACE_ASSIGN(layer.attention_post_norm, Norm(sink, a.post_norm));
   VIVACE_ASSIGN(layer.q_norm, Norm(sink, a.q_norm));
   VIVACE_ASSIGN(layer.k_norm, Norm(sink, a.k_norm));
-  VIVACE_ASSIGN(layer.qkv, Group(sink, {&a.q, &a.k, &a.v}, {&a.q_bias, &a.k_bias, &a.v_bias}));
-  VIVACE_ASSIGN(layer.o, Group(sink, {&a.o}, {&a.o_bias}));
+  VIVACE_ASSIGN(layer.qkv, Group(sink, {&a.q, &a.k, &a.v}));
+  if (a.latent) {
+    VIVACE_ASSIGN(layer.latent, Latent(sink, *a.latent));
+  }
+  VIVACE_ASSIGN(layer.sinks, Vector(sink, a.sinks));
+  VIVACE_ASSIGN(layer.o, Group(sink, {&a.o}));
   VIVACE_ASSIGN(layer.mlp_norm, Norm(sink, m.norm));
-  VIVACE_ASSIGN(layer.gate_up, Group(sink, {&m.gate, &m.up}, {&m.gate_bias, &m.up_bias}));
-  VIVACE_ASSIGN(layer.down, Group(sink, {&m.down}, {&m.down_bias}));
+  VIVACE_ASSIGN(layer.mlp_post_norm, Norm(sink, m.post_norm));
+  VIVACE_ASSIGN(layer.dense, Ffn(sink, m.dense));
+  if (m.moe) {
+    VIVACE_ASSIGN(layer.moe, Moe(sink, *m.moe));
+  }
   return layer;
 }
 
 Status Walk(Sink* sink, const model::ModelSpec& spec, Weights* weights) {
   VIVACE_ASSIGN(weights->embedding, sink->Matrix(spec.embedding));
+  weights->layers.reserve(spec.layers.size());
   for (const model::LayerSpec& layer : spec.layers) {
     VIVACE_ASSIGN(LayerWeights packed, Layer(sink, layer));
-    weights->layers.push_back(packed);
+    weights->layers.push_back(std::move(packed));
   }
   VIVACE_ASSIGN(weights->final_norm, Norm(sink, spec.final_norm));
   weights->lm_head.num_parts = 1;
   weights->lm_head.parts[0] = weights->embedding;
   if (!spec.tied_embeddings) {
-    VIVACE_ASSIGN(weights->lm_head.parts[0], sink->Matrix(spec.lm_head));
+    VIVACE_ASSIGN(weights->lm_head.parts[0], sink->Matrix(spec.lm_head.weight));
   }
+  VIVACE_ASSIGN(weights->lm_head.bias, Vector(sink, spec.lm_head.bias));
   return {};
 }
 

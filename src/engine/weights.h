@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -16,21 +17,38 @@
 
 namespace vivace {
 
+// Of latent attention, as LatentQkvArgs and LatentValuesArgs take them.
+struct LatentWeights {
+  kernels::MatrixGroup input;
+  kernels::Norm q_norm;
+  kernels::MatrixGroup q_b;  // no parts: `input` has it
+  kernels::Norm kv_norm;
+  std::vector<kernels::MatrixGroup> k_b, v_b;  // [heads]
+};
+
+struct MoeWeights {
+  kernels::Router router;
+  std::vector<kernels::FeedForward> experts;
+  kernels::FeedForward shared;
+  kernels::MatrixGroup shared_gate;  // no parts: none
+};
+
 struct LayerWeights {
-  const float* attention_norm = nullptr;
-  const float* q_norm = nullptr;
-  const float* k_norm = nullptr;
-  kernels::MatrixGroup qkv;
+  kernels::Norm attention_norm, attention_post_norm;
+  kernels::Norm q_norm, k_norm;
+  kernels::MatrixGroup qkv;  // no parts where there is `latent`
+  std::optional<LatentWeights> latent;
+  const float* sinks = nullptr;
   kernels::MatrixGroup o;
-  const float* mlp_norm = nullptr;
-  kernels::MatrixGroup gate_up;
-  kernels::MatrixGroup down;
+  kernels::Norm mlp_norm, mlp_post_norm;
+  kernels::FeedForward dense;  // not present where there is `moe`
+  std::optional<MoeWeights> moe;
 };
 
 struct Weights {
   Arena arena;
   kernels::PackedMatrix embedding;
-  const float* final_norm = nullptr;
+  kernels::Norm final_norm;
   kernels::MatrixGroup lm_head;  // the embedding itself when tied: no second copy
   std::vector<LayerWeights> layers;
   std::unique_ptr<weight_cache::Writer> writer;  // keeps the arena for the next start; may be null

@@ -127,11 +127,11 @@ TEST(Gguf, GettersCheckTypes) {
 
 TEST(Gguf, KnowsTypesItCannotComputeWith) {
   GgufWriter writer;
-  writer.tensors.push_back({"iq", 16, {256}, std::vector<std::byte>(66)});  // IQ2_XXS
+  writer.tensors.push_back({"fp", 40, {64}, std::vector<std::byte>(36)});
   const auto bytes = writer.Build();
   auto file = GgufFile::Parse(bytes, "t.gguf");
   ASSERT_TRUE(file) << file.error().message;
-  EXPECT_EQ(file->tensors()[0].type->name, "IQ2_XXS");
+  EXPECT_EQ(file->tensors()[0].type->name, "NVFP4");
   EXPECT_FALSE(file->tensors()[0].type->dtype);
 }
 

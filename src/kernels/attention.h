@@ -1,5 +1,6 @@
 // The attention half of a layer, per tier: {norm + QKV + RoPE + KV write} and {attention}. These
-// are the `norm_qkv` and `attention` entries of the tier's BlockOps, and the two sizes they need.
+// are the `norm_qkv`, `latent_qkv` and `attention` entries of the tier's BlockOps, and the two
+// sizes they need.
 //
 // Reduction order (design rule 1). A query's answer is made from its own position alone: positions
 // are taken in tiles of kPositionTile counted from 0, an online softmax runs over the tiles of one
@@ -30,6 +31,7 @@ inline constexpr int32_t kPositionSplit = 512;  // a multiple of kPositionTile
   size_t KvBlockBytes(const KvGeometry& geometry);                   \
   size_t AttentionWorkspaceBytes(const WorkspaceShape& shape);       \
   void NormQkv(const NormQkvArgs& args, Workspace, ThreadPool&);     \
+  void LatentQkv(const LatentQkvArgs& args, Workspace, ThreadPool&); \
   void Attention(const AttentionArgs& args, Workspace, ThreadPool&); \
   }
 
@@ -42,12 +44,14 @@ VIVACE_DECLARE_ATTENTION(avx512)
 // The AVX-VNNI tier's is AVX2's, but for the products of norm_qkv.
 namespace avxvnni {
 void NormQkv(const NormQkvArgs& args, Workspace, ThreadPool&);
-}
+void LatentQkv(const LatentQkvArgs& args, Workspace, ThreadPool&);
+}  // namespace avxvnni
 
 // AVX-512's over the same cache, but that bf16 is multiplied by dot products of pairs.
 namespace avx512bf16 {
 size_t AttentionWorkspaceBytes(const WorkspaceShape& shape);
 void NormQkv(const NormQkvArgs& args, Workspace, ThreadPool&);
+void LatentQkv(const LatentQkvArgs& args, Workspace, ThreadPool&);
 void Attention(const AttentionArgs& args, Workspace, ThreadPool&);
 }  // namespace avx512bf16
 

@@ -105,6 +105,7 @@ constexpr Shape kShapes[] = {
     {1, 1, 4095},                                  // one stream, long context
     {1, 1, 100},                                   //
     {32, 1, 127},   {32, 1, 1023}, {32, 1, 4095},  // a batch
+    {1024, 1, 150},                                // one that fits no cache: 120 MB
     {1, 512, 0},                                   // a prompt
     {1, 256, 4096},                                // a chunk of a long one
 };

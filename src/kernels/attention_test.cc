@@ -48,6 +48,11 @@ struct Shape {
   float value_scale = 1.0f;  // of what becomes V
   bool bias = true;
   int32_t hidden = 64;
+  float score_scale = 1.0f;  // beside 1 / sqrt(head_dim)
+  float softcap = 0;
+  bool sinks = false;
+  bool whole_norms = false;  // of head_norms: over all heads together
+  NormKind norm_kind = NormKind::kRms;
 
   int32_t q_size() const { return heads * head_dim; }
   int32_t kv_size() const { return kv_heads * head_dim; }
@@ -87,8 +92,9 @@ class Layer {
     bias_ = Random(7, static_cast<size_t>(rows[0] + rows[1] + rows[2]), 0.1f);
     qkv_.bias = shape.bias ? bias_.data() : nullptr;
     norm_ = Random(8, shape.hidden, 1);
-    q_norm_ = Random(9, shape.head_dim, 1);
-    k_norm_ = Random(10, shape.head_dim, 1);
+    q_norm_ = Random(9, shape.q_size(), 1);
+    k_norm_ = Random(10, shape.kv_size(), 1);
+    sinks_ = Random(11, shape.heads, 2);
   }
 
   size_t block_bytes() const { return ops_.kv_block_bytes(geometry_); }
@@ -109,6 +115,18 @@ class Layer {
     return outputs_;
   }
   const std::vector<std::vector<float>>& queries() const { return queries_; }
+
+  // Of the first position's query and its own key, on the reference tier.
+  double OwnScore() const {
+    const auto* key = reinterpret_cast<const float*>(cache_.get()) +
+                      int64_t{tables_[0][0].value} * static_cast<int64_t>(block_bytes() / 4);
+    double score = 0;
+    for (size_t d = 0; d < static_cast<size_t>(shape_.head_dim); ++d) {
+      score += static_cast<double>(queries_[0][d]) * static_cast<double>(key[d]);
+    }
+    return score / std::sqrt(static_cast<double>(shape_.head_dim));
+  }
+  float sink() const { return sinks_[0]; }
 
  private:
   PackedMatrix Pack(const WeightView& view) {
@@ -184,11 +202,11 @@ class Layer {
     const size_t bytes = ops_.workspace_bytes(shape);
     const Bytes scratch = Garbage(bytes);
     ops_.norm_qkv({.x = x.data(),
-                   .norm_weight = norm_.data(),
-                   .norm_eps = 1e-5f,
+                   .norm = {shape_.norm_kind, norm_.data(), nullptr, 1e-5f},
                    .qkv = &qkv_,
-                   .q_norm = shape_.head_norms ? q_norm_.data() : nullptr,
-                   .k_norm = shape_.head_norms ? k_norm_.data() : nullptr,
+                   .q_norm = {.weight = shape_.head_norms ? q_norm_.data() : nullptr, .eps = 1e-5f},
+                   .k_norm = {.weight = shape_.head_norms ? k_norm_.data() : nullptr, .eps = 1e-5f},
+                   .whole_norms = shape_.whole_norms,
                    .hidden = shape_.hidden,
                    .heads = shape_.heads,
                    .rope = {cos.data(), sin.data(), shape_.rope_dims, shape_.interleaved},
@@ -199,8 +217,10 @@ class Layer {
     std::memset(scratch.get(), 0xff, bytes);
     ops_.attention({.q = q.data(),
                     .heads = shape_.heads,
-                    .scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim)),
+                    .scale = shape_.score_scale / std::sqrt(static_cast<float>(shape_.head_dim)),
+                    .softcap = shape_.softcap,
                     .window = shape_.window,
+                    .sinks = shape_.sinks ? sinks_.data() : nullptr,
                     .step = step_rows,
                     .kv = kv_,
                     .out = out.data()},
@@ -235,7 +255,7 @@ class Layer {
   KvGeometry geometry_;
   MatrixGroup qkv_;
   std::vector<Bytes> packed_;
-  std::vector<float> bias_, norm_, q_norm_, k_norm_;
+  std::vector<float> bias_, norm_, q_norm_, k_norm_, sinks_;
   std::vector<int32_t> lengths_;
   int32_t max_rows_ = 0;
   std::vector<std::vector<BlockId>> tables_;
@@ -371,6 +391,54 @@ TEST_P(FastAttention, AgreesWithTheReferenceForRopeNormsAndBlocks) {
   }
 }
 
+TEST_P(FastAttention, AgreesWithTheReferenceForSoftcapsSinksAndNorms) {
+  for (const int32_t window : {0, 20}) {
+    for (const float softcap : {0.0f, 2.0f, 50.0f}) {
+      for (const bool sinks : {false, true}) {
+        const bool whole = window > 0;
+        ExpectCloseToReference(GetParam(),
+                               {.head_dim = 24,
+                                .window = window,
+                                .rope_dims = 16,
+                                .head_norms = true,
+                                .softcap = softcap,
+                                .sinks = sinks,
+                                .whole_norms = whole,
+                                .norm_kind = whole ? NormKind::kLayer : NormKind::kRms},
+                               {{{0, 70}, {1, 5}}, {{1, 3}, {0, 1}}});
+      }
+    }
+  }
+}
+
+// Against the definition, in double: of one head, from the queries and keys of equal inputs.
+TEST(ReferenceAttention, SoftcapAndSinkAreTheirDefinition) {
+  // Every position has the same input, and no rotation: scores are all equal, and so are values.
+  for (const bool sinks : {false, true}) {
+    for (const float softcap : {0.0f, 0.5f}) {
+      const Shape shape{.heads = 1,
+                        .kv_heads = 1,
+                        .head_dim = 8,
+                        .rope_dims = 0,
+                        .softcap = softcap,
+                        .sinks = sinks};
+      Layer layer(Isa::kReference, shape, KvDType::kF32, 1);
+      const auto out = layer.Run(Whole(1), 1)[0];
+      Shape plain = shape;
+      plain.softcap = 0, plain.sinks = false;
+      Layer bare(Isa::kReference, plain, KvDType::kF32, 1);
+      const auto value = bare.Run(Whole(1), 1)[0];  // one position: its value
+      const double score = bare.OwnScore();
+      const double capped = softcap > 0 ? static_cast<double>(softcap) *
+                                              std::tanh(score / static_cast<double>(softcap))
+                                        : score;
+      const double weight =
+          sinks ? 1 / (1 + std::exp(static_cast<double>(layer.sink()) - capped)) : 1;
+      for (size_t d = 0; d < out.size(); ++d) EXPECT_NEAR(out[d], weight * value[d], 1e-6);
+    }
+  }
+}
+
 TEST_P(FastAttention, AgreesWithTheReferenceInALongContextAndAWindow) {
   for (const int32_t window : {0, 1, 16, 100, 513, 5000}) {
     ExpectCloseToReference(
@@ -402,8 +470,11 @@ void ExpectSameBits(Isa isa, const Shape& shape, KvDType dtype) {
 // Design rule 1. The sequence's neighbours are longer and shorter.
 TEST_P(AnyAttention, TheAnswerDoesNotDependOnTheBatch) {
   for (const int32_t window : {0, 200}) {
-    const Shape shape{.heads = 6, .kv_heads = 2, .head_dim = 16, .window = window, .rope_dims = 16};
+    Shape shape{.heads = 6, .kv_heads = 2, .head_dim = 16, .window = window, .rope_dims = 16};
     for (const KvDType dtype : KvDTypes(GetParam())) ExpectSameBits(GetParam(), shape, dtype);
+    shape.softcap = 3, shape.sinks = shape.head_norms = shape.whole_norms = true;
+    shape.norm_kind = NormKind::kLayer;
+    ExpectSameBits(GetParam(), shape, GetBlockOps(GetParam()).default_kv_dtype);
   }
 }
 
@@ -502,6 +573,24 @@ TEST_P(AnyAttention, SplitsMergeToTheSameBits) {
   }
 }
 
+// Scores so far apart that most weights are too small for a float: those weigh nothing, and the
+// best, which may come late, loses nothing to them.
+TEST_P(FastAttention, ScoresFarApartLeaveTheBest) {
+  for (const float scale : {30.0f, 1000.0f}) {
+    const Shape shape{
+        .heads = 2, .kv_heads = 1, .head_dim = 32, .rope_dims = 32, .score_scale = scale};
+    const Steps steps = {{{0, 150}}, {{0, 1}}};
+    const auto want = Layer(Isa::kReference, shape, KvDType::kF32, 1).Run(steps, 1)[0];
+    for (const KvDType dtype : KvDTypes(GetParam())) {
+      const auto got = Layer(GetParam(), shape, dtype, 2).Run(steps, 1)[0];
+      for (const float v : got) ASSERT_TRUE(std::isfinite(v));
+      if (dtype != KvDType::kF32) continue;
+      // A score is rounded in proportion to its size, and a weight is off by as much.
+      EXPECT_LE(Distance(got, want), 3e-5f * scale * Largest(want)) << "scale " << scale;
+    }
+  }
+}
+
 TEST_P(AnyAttention, RefusesWhatItCannotServe) {
   const auto bytes = GetBlockOps(GetParam()).kv_block_bytes;
   const KvDType dtype = GetBlockOps(GetParam()).default_kv_dtype;
@@ -515,7 +604,7 @@ TEST_P(AnyAttention, RefusesWhatItCannotServe) {
     EXPECT_EQ(bytes({KvDType::kI8, 16, 1, 64}), 0u);
   } else {
     EXPECT_EQ(bytes({dtype, 24, 1, 64}), 0u);
-    EXPECT_EQ(bytes({dtype, 16, 1, 514}), 0u);
+    EXPECT_EQ(bytes({dtype, 16, 1, 578}), 0u);
     EXPECT_EQ(bytes({KvDType::kBF16, 16, 3, 64}), 16u * 3 * 64 * 2 * 2);
     EXPECT_EQ(bytes({KvDType::kI8, 16, 3, 64}), 16u * 3 * (64 + 4) * 2);
   }

@@ -5,8 +5,12 @@
 
 #include "base/check.h"
 #include "kernels/attention.h"
+#include "kernels/carve.h"
+#include "kernels/latent.h"
 #include "kernels/linear.h"
+#include "kernels/moe.h"
 #include "kernels/reference/linear_reference.h"
+#include "kernels/row_ops.h"
 #include "kernels/x86/linear_x86.h"
 
 namespace vivace::kernels {
@@ -16,54 +20,105 @@ namespace {
 template <const LinearOps& kLinear>
 struct LinearBlocks {
   static void Apply(const InputRows& input, const MatrixGroup& weights, Epilogue epilogue,
-                    float* out, int64_t out_stride, Workspace workspace, ThreadPool& pool) {
-    VIVACE_DCHECK(kLinear.input_bytes(input.rows, input.cols, pool.size()) <= workspace.bytes);
-    const PreparedInput prepared = kLinear.prepare(input, weights, workspace.data, pool);
+                    float* out, int64_t out_stride, std::byte* buffer, ThreadPool& pool) {
+    const PreparedInput prepared = kLinear.prepare(input, weights, buffer, pool);
     kLinear.multiply(weights, prepared, epilogue, out, out_stride, pool);
   }
+
+  // A workspace: `floats` for what an op keeps beside the products, then their prepared input.
+  struct Pieces {
+    Pieces(Workspace workspace, const InputRows& input, int64_t count, int threads)
+        : Pieces(workspace.data, count) {
+      VIVACE_DCHECK(carve.bytes() + kLinear.input_bytes(input.rows, input.cols, threads) <=
+                    workspace.bytes);
+    }
+    Pieces(std::byte* data, int64_t count)
+        : carve(data), floats(carve.Take<float>(count)), input(carve.Take<std::byte>(0)) {}
+
+    Carve carve;
+    float* floats;
+    std::byte* input;
+  };
+
+  static bool NeedsPass(const Norm& norm) { return norm.present() && norm.kind != NormKind::kRms; }
 
   static void ProjectResidual(const ProjectResidualArgs& args, Workspace workspace,
                               ThreadPool& pool) {
     const PackedMatrix& matrix = args.weight->parts[0];
     const InputRows input{
         .x = args.y, .stride = matrix.cols, .rows = args.num_rows, .cols = matrix.cols};
-    Apply(input, *args.weight, Epilogue::kAdd, args.x, matrix.rows, workspace, pool);
+    const bool plain = !args.norm.present() && args.scale == 1.0f;
+    const int64_t outputs = int64_t{args.num_rows} * matrix.rows;
+    const Pieces pieces(workspace, input, plain ? 0 : outputs, pool.size());
+    if (plain) {
+      Apply(input, *args.weight, Epilogue::kAdd, args.x, matrix.rows, pieces.input, pool);
+      return;
+    }
+    Apply(input, *args.weight, Epilogue::kStore, pieces.floats, matrix.rows, pieces.input, pool);
+    AddRows({.y = pieces.floats,
+             .norm = args.norm,
+             .scale = args.scale,
+             .num_rows = args.num_rows,
+             .cols = matrix.rows,
+             .x = args.x},
+            pool);
   }
 
   static void NormGateUp(const NormGateUpArgs& args, Workspace workspace, ThreadPool& pool) {
-    const PackedMatrix& gate = args.gate_up->parts[0];
-    const InputRows input{.x = args.x,
-                          .stride = gate.cols,
-                          .rows = args.num_rows,
-                          .cols = gate.cols,
-                          .norm = {args.norm_weight, args.norm_eps}};
-    const Epilogue epilogue =
-        args.activation == Activation::kSilu ? Epilogue::kSiluMul : Epilogue::kGeluTanhMul;
-    Apply(input, *args.gate_up, epilogue, args.out, gate.rows, workspace, pool);
+    const PackedMatrix& first = args.gate_up->parts[0];
+    const bool gated = args.gate_up->num_parts == 2;
+    const bool fused = gated && Fused(args.activation.kind);
+    InputRows input{.x = args.x, .stride = first.cols, .rows = args.num_rows, .cols = first.cols};
+    const int64_t normed = NeedsPass(args.norm) ? int64_t{args.num_rows} * first.cols : 0;
+    const int64_t raw = gated && !fused ? int64_t{args.num_rows} * 2 * first.rows : 0;
+    const Pieces pieces(workspace, input, normed + raw, pool.size());
+    input = WithNorm(input, args.norm, pieces.floats, pool);
+    if (fused) {
+      const Epilogue epilogue =
+          args.activation.kind == Activation::kSilu ? Epilogue::kSiluMul : Epilogue::kGeluTanhMul;
+      Apply(input, *args.gate_up, epilogue, args.out, first.rows, pieces.input, pool);
+      return;
+    }
+    float* const products = gated ? pieces.floats + normed : args.out;
+    Apply(input, *args.gate_up, Epilogue::kStore, products, (gated ? 2 : 1) * first.rows,
+          pieces.input, pool);
+    Activate(args.activation, gated, products, args.num_rows, first.rows, args.out, pool);
+  }
+
+  static void RunExperts(const MoeArgs& args, Workspace workspace, ThreadPool& pool) {
+    RunMoe(kLinear, args, workspace, pool);
+  }
+
+  static void LatentOutputs(const LatentValuesArgs& args, Workspace workspace, ThreadPool& pool) {
+    LatentValues(kLinear, args, workspace, pool);
   }
 
   // The chosen rows on their way into lm_head, for either kind of arguments.
   template <typename Args>
-  static InputRows HeadInput(const Args& args) {
+  static PreparedInput PrepareHead(const Args& args, Workspace workspace, ThreadPool& pool) {
     const int32_t hidden = args.head->parts[0].cols;
-    return {.x = args.x,
-            .stride = hidden,
-            .rows = static_cast<int32_t>(args.rows.size()),
-            .cols = hidden,
-            .index = args.rows.data(),
-            .norm = {args.norm_weight, args.norm_eps}};
+    const InputRows input{.x = args.x,
+                          .stride = hidden,
+                          .rows = static_cast<int32_t>(args.rows.size()),
+                          .cols = hidden,
+                          .index = args.rows.data()};
+    const int64_t normed = NeedsPass(args.norm) ? int64_t{input.rows} * hidden : 0;
+    const Pieces pieces(workspace, input, normed, pool.size());
+    return kLinear.prepare(WithNorm(input, args.norm, pieces.floats, pool), *args.head,
+                           pieces.input, pool);
   }
 
   static void LmHead(const LmHeadArgs& args, Workspace workspace, ThreadPool& pool) {
-    Apply(HeadInput(args), *args.head, Epilogue::kStore, args.logits, args.logits_stride, workspace,
-          pool);
+    const PreparedInput prepared = PrepareHead(args, workspace, pool);
+    kLinear.multiply(*args.head, prepared, Epilogue::kStore, args.logits, args.logits_stride, pool);
+    if (args.softcap > 0) {
+      SoftcapRows(args.softcap, prepared.rows, args.head->parts[0].rows, args.logits_stride,
+                  args.logits, pool);
+    }
   }
 
   static void LmHeadArgmax(const LmHeadArgmaxArgs& args, Workspace workspace, ThreadPool& pool) {
-    const InputRows input = HeadInput(args);
-    VIVACE_DCHECK(kLinear.input_bytes(input.rows, input.cols, pool.size()) <= workspace.bytes);
-    const PreparedInput prepared = kLinear.prepare(input, *args.head, workspace.data, pool);
-    kLinear.argmax(*args.head, prepared, args.best, pool);
+    kLinear.argmax(*args.head, PrepareHead(args, workspace, pool), args.best, pool);
   }
 };
 
@@ -72,12 +127,17 @@ struct AttentionOps {
   size_t (*kv_block_bytes)(const KvGeometry&);
   void (*norm_qkv)(const NormQkvArgs&, Workspace, ThreadPool&);
   void (*attention)(const AttentionArgs&, Workspace, ThreadPool&);
+  void (*latent_qkv)(const LatentQkvArgs&, Workspace, ThreadPool&);
 };
 
 template <const LinearOps& kLinear, size_t (*kAttentionBytes)(const WorkspaceShape&)>
 size_t WorkspaceBytes(const WorkspaceShape& shape) {
   const int32_t cols = std::max({shape.hidden, shape.max_cols, shape.ffn});
-  return std::max(kLinear.input_bytes(shape.max_rows, cols, shape.threads), kAttentionBytes(shape));
+  Carve carve(nullptr);
+  carve.Take<float>(int64_t{shape.max_rows} * (int64_t{shape.hidden} + shape.raw_ffn));
+  const size_t linear = carve.bytes() + kLinear.input_bytes(shape.max_rows, cols, shape.threads);
+  return std::max({linear, kAttentionBytes(shape), MoeWorkspaceBytes(kLinear, shape),
+                   LatentWorkspaceBytes(kLinear, shape)});
 }
 
 template <const LinearOps& kLinear, size_t (*kAttentionBytes)(const WorkspaceShape&)>
@@ -94,9 +154,13 @@ BlockOps MakeOps(const AttentionOps& attention, KvDType kv_dtype) {
       .workspace_bytes = WorkspaceBytes<kLinear, kAttentionBytes>,
       .embed = kLinear.embed,
       .norm_qkv = attention.norm_qkv,
+      .latent_qkv = attention.latent_qkv,
       .attention = attention.attention,
+      .latent_values = Linear::LatentOutputs,
       .project_residual = Linear::ProjectResidual,
       .norm_gate_up = Linear::NormGateUp,
+      .moe = Linear::RunExperts,
+      .add_rows = AddRows,
       .lm_head = Linear::LmHead,
       .lm_head_argmax = Linear::LmHeadArgmax,
   };
@@ -125,16 +189,19 @@ const BlockOps& GetBlockOps(Isa isa) {
   VIVACE_CHECK(Supported(isa));
   static const BlockOps kReference =
       MakeOps<reference::kLinearOps, reference::AttentionWorkspaceBytes>(
-          {reference::KvBlockBytes, reference::NormQkv, reference::Attention}, KvDType::kF32);
+          {reference::KvBlockBytes, reference::NormQkv, reference::Attention, reference::LatentQkv},
+          KvDType::kF32);
   static const BlockOps kAvx2 = MakeOps<x86::kAvx2LinearOps, avx2::AttentionWorkspaceBytes>(
-      {avx2::KvBlockBytes, avx2::NormQkv, avx2::Attention}, KvDType::kBF16);
+      {avx2::KvBlockBytes, avx2::NormQkv, avx2::Attention, avx2::LatentQkv}, KvDType::kBF16);
   static const BlockOps kAvxVnni = MakeOps<x86::kAvxVnniLinearOps, avx2::AttentionWorkspaceBytes>(
-      {avx2::KvBlockBytes, avxvnni::NormQkv, avx2::Attention}, KvDType::kBF16);
+      {avx2::KvBlockBytes, avxvnni::NormQkv, avx2::Attention, avxvnni::LatentQkv}, KvDType::kBF16);
   static const BlockOps kAvx512 = MakeOps<x86::kAvx512LinearOps, avx512::AttentionWorkspaceBytes>(
-      {avx512::KvBlockBytes, avx512::NormQkv, avx512::Attention}, KvDType::kBF16);
+      {avx512::KvBlockBytes, avx512::NormQkv, avx512::Attention, avx512::LatentQkv},
+      KvDType::kBF16);
   static const BlockOps kAvx512Bf16 =
       MakeOps<x86::kAvx512Bf16LinearOps, avx512bf16::AttentionWorkspaceBytes>(
-          {avx512::KvBlockBytes, avx512bf16::NormQkv, avx512bf16::Attention}, KvDType::kBF16);
+          {avx512::KvBlockBytes, avx512bf16::NormQkv, avx512bf16::Attention, avx512bf16::LatentQkv},
+          KvDType::kBF16);
   switch (isa) {
     case Isa::kReference:
       return kReference;

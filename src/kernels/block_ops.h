@@ -50,6 +50,31 @@ struct MatrixGroup {
   const float* bias = nullptr;  // [sum of rows] or null
 };
 
+// y = (x - mean) / sqrt(mean of squares + eps) * weight + bias; RMSNorm takes no mean off and has
+// no bias.
+enum class NormKind : uint8_t { kRms, kLayer };
+
+struct Norm {
+  NormKind kind = NormKind::kRms;
+  const float* weight = nullptr;  // null: no norm, values as they are
+  const float* bias = nullptr;    // of kLayer, or null
+  float eps = 0;
+
+  bool present() const { return weight != nullptr; }
+};
+
+// The weights of down(act(gate) * up), or of down(act(up)) if there is no gate.
+struct FeedForward {
+  MatrixGroup gate_up;  // gate and up, [ffn, hidden] each; or up alone
+  MatrixGroup down;     // [hidden, ffn]
+
+  bool present() const { return down.num_parts > 0; }
+};
+
+// How a router's outputs become scores, and a group of experts gets one.
+enum class RouterScore : uint8_t { kSoftmax, kSigmoid, kSoftmaxOfChosen };
+enum class GroupScore : uint8_t { kMax, kSumOfTwo };
+
 // Rows of a packed matrix are packed and computed in tiles of this many outputs.
 inline constexpr int kTileRows = 16;
 
@@ -69,6 +94,11 @@ struct KvGeometry {
   int32_t block_size = 16;
   int32_t kv_heads = 0;
   int32_t head_dim = 0;  // multiple of 2
+  // Above 0: a value is the first latent_dim (a multiple of 2) dims of its key and is not kept
+  // again (latent attention). 0: values have head_dim dims of their own.
+  int32_t latent_dim = 0;
+
+  int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
 };
 
 struct KvCacheView {
@@ -124,12 +154,12 @@ struct EmbedArgs {
 };
 
 struct NormQkvArgs {
-  const float* x;            // [rows, hidden]
-  const float* norm_weight;  // [hidden]
-  float norm_eps;
-  const MatrixGroup* qkv;         // outputs: q [heads*head_dim], k, v [kv_heads*head_dim] each
-  const float* q_norm = nullptr;  // [head_dim] per-head RMSNorm before RoPE, or null
-  const float* k_norm = nullptr;
+  const float* x;  // [rows, hidden]
+  Norm norm;
+  const MatrixGroup* qkv;  // outputs: q [heads*head_dim], k, v [kv_heads*head_dim] each
+  Norm q_norm = {};        // before RoPE, of each head alone
+  Norm k_norm = {};
+  bool whole_norms = false;  // or of all heads' values of a row together
   int32_t hidden;
   int32_t heads;
   RopeRows rope;
@@ -138,54 +168,139 @@ struct NormQkvArgs {
   float* q;        // [rows, heads*head_dim], rotated
 };
 
+// Multi-head latent attention (arXiv:2405.04434) in the latent space: one kv head, whose keys are
+// {latent [rank], rotated part [rope_dims]}, and queries to match. `attention` does the rest, over
+// a cache of latent_dim = rank, and latent_values takes its outputs out of the latent space.
+struct LatentQkvArgs {
+  const float* x;  // [rows, hidden]
+  Norm norm;
+  // Two parts: q_a [q_rank], or if there is none q_b; and kv_a [rank + rope_dims].
+  const MatrixGroup* input;
+  Norm q_norm = {};                  // of q_a's outputs
+  const MatrixGroup* q_b = nullptr;  // [heads * (nope_dims + rope_dims)]; null: part of `input`
+  Norm kv_norm;                      // of the latent
+  std::span<const MatrixGroup> k_b;  // of each head, [rank, nope_dims]
+  int32_t hidden;
+  int32_t rank;
+  int32_t nope_dims;
+  int32_t rope_dims;
+  RopeRows rope;
+  StepRows step;
+  KvCacheView kv;  // keys of the rows are written here
+  float* q;        // [rows, heads * (rank + rope_dims)]
+};
+
+struct LatentValuesArgs {
+  const float* y;                    // [rows, heads * rank]
+  std::span<const MatrixGroup> v_b;  // of each head, [value_dims, rank]
+  int32_t num_rows;
+  float* out;  // [rows, heads * value_dims]
+};
+
 struct AttentionArgs {
   const float* q;  // [rows, heads*head_dim]
   int32_t heads;
-  float scale;         // of q.k, usually 1/sqrt(head_dim)
-  int32_t window = 0;  // 0: full causal; w: position p sees (p-w, p]
+  float scale;                   // of q.k, usually 1/sqrt(head_dim)
+  float softcap = 0.0f;          // c > 0: scaled scores s become c tanh(s / c)
+  int32_t window = 0;            // 0: full causal; w: position p sees (p-w, p]
+  const float* sinks = nullptr;  // [heads]: scores in each softmax that have no value; or null
   StepRows step;
   KvCacheView kv;
-  float* out;  // [rows, heads*head_dim]
+  float* out;  // [rows, heads * value_dim()]
 };
 
-// x += W y (+ bias): the output projection of attention, and the down projection of the MLP.
+// x += scale * norm(W y (+ bias)): the output projection of attention, and the down projection of
+// the MLP.
 struct ProjectResidualArgs {
   const float* y;             // [rows, cols of W]
   const MatrixGroup* weight;  // one part
+  Norm norm = {};
+  float scale = 1.0f;
   int32_t num_rows;
   float* x;  // [rows, rows of W]
 };
 
-enum class Activation : uint8_t { kSilu, kGeluTanh };
+// kSwigluClamped: (up + 1) * gate * sigmoid(alpha * gate), gate at most `limit` and up within it
+// either way (gpt-oss).
+enum class Activation : uint8_t { kSilu, kGeluTanh, kGelu, kRelu2, kSwigluClamped };
 
-// out = act(Wg n) * (Wu n), n = RMSNorm(x)
+struct ActivationSpec {
+  Activation kind = Activation::kSilu;
+  float alpha = 0;  // kSwigluClamped
+  float limit = 0;
+};
+
+// Whether products of gate and up can end in it; else they are stored first.
+constexpr bool Fused(Activation kind) {
+  return kind == Activation::kSilu || kind == Activation::kGeluTanh;
+}
+
+// out = act(Wg n) * (Wu n), n = norm(x); act(Wu n) if there is no gate.
 struct NormGateUpArgs {
   const float* x;  // [rows, hidden]
-  const float* norm_weight;
-  float norm_eps;
-  const MatrixGroup* gate_up;  // two parts: gate, up; [ffn, hidden] each
-  Activation activation;
+  Norm norm;
+  const MatrixGroup* gate_up;  // two parts: gate, up; [ffn, hidden] each. Or up alone
+  ActivationSpec activation;
   int32_t num_rows;
   float* out;  // [rows, ffn]
 };
 
-// logits = W RMSNorm(x[row]) for the chosen rows.
+// Which experts a row goes to, and what they count. Ties go to the lower id.
+struct Router {
+  MatrixGroup weight;  // [experts, hidden], packed from F32 so that products are in fp32
+  int32_t top_k = 0;
+  RouterScore score = RouterScore::kSoftmax;
+  const float* selection_bias = nullptr;  // [experts], added to scores for choosing only; or null
+  int32_t groups = 1;                     // of equal size, consecutive; if there are several,
+  int32_t top_groups = 1;                 // scores outside the best of them count as 0
+  GroupScore group_score = GroupScore::kMax;
+  bool normalize = false;  // weights of the chosen sum to 1
+  float scale = 1.0f;      // of the weights, at last
+
+  int32_t experts() const { return weight.parts[0].rows; }
+};
+
+// out = the chosen experts' down(act(gate) * up) of n = norm(x), each times its weight, added up in
+// the order of their ids; then the shared one's.
+struct MoeArgs {
+  const float* x;  // [rows, hidden]
+  Norm norm;
+  const Router* router;
+  std::span<const FeedForward> experts;
+  const FeedForward* shared = nullptr;
+  const MatrixGroup* shared_gate = nullptr;  // [1, hidden]: its sigmoid is the shared one's weight
+  ActivationSpec activation;
+  int32_t num_rows;
+  float* out;  // [rows, hidden]
+};
+
+// x += scale * norm(y)
+struct AddRowsArgs {
+  const float* y;  // [rows, cols]
+  Norm norm = {};
+  float scale = 1.0f;
+  int32_t num_rows;
+  int32_t cols;
+  float* x;  // [rows, cols]
+};
+
+// logits = W norm(x[row]) (+ bias) for the chosen rows.
 struct LmHeadArgs {
   const float* x;                 // [num_rows, hidden]
   std::span<const int32_t> rows;  // which rows of x
-  const float* norm_weight;
-  float norm_eps;
+  Norm norm;
   const MatrixGroup* head;  // one part, [vocab, hidden]
+  float softcap = 0.0f;     // c > 0: logits become c tanh(logit / c)
   float* logits;            // [rows.size(), vocab], rows padded to `logits_stride`
   int64_t logits_stride;    // floats, multiple of 16, >= vocab
 };
 
-// The best token of the chosen rows, by the logits of lm_head bit for bit; none of them is stored.
+// The best token of the chosen rows, by the logits of lm_head bit for bit (without a softcap, which
+// makes ties); none of them is stored.
 struct LmHeadArgmaxArgs {
   const float* x;                 // [num_rows, hidden]
   std::span<const int32_t> rows;  // which rows of x
-  const float* norm_weight;
-  float norm_eps;
+  Norm norm;
   const MatrixGroup* head;  // one part, [vocab, hidden]
   // [rows.size()]: the first id of the greatest logit; -1 if a logit of the row is NaN or
   // +infinity, or none is above -infinity.
@@ -199,8 +314,16 @@ struct WorkspaceShape {
   int32_t max_cols = 0;  // widest matrix input of the model
   int32_t qkv_rows = 0;  // sum of q, k, v outputs
   int32_t ffn = 0;
+  int32_t raw_ffn = 0;  // gate and up outputs of layers whose activation is not Fused() with them
   int32_t heads = 0;
   int32_t head_dim = 0;
+  // Of mixtures of experts: all experts and those of a row.
+  int32_t experts = 0;
+  int32_t top_k = 0;
+  // Of latent attention: outputs of LatentQkvArgs::input and of q_b, and the widest input of a
+  // head.
+  int32_t latent_outputs = 0;
+  int32_t latent_cols = 0;
   int32_t max_context = 0;
   int32_t max_sequences = 0;
   int32_t threads = 1;
@@ -226,9 +349,13 @@ struct BlockOps {
 
   void (*embed)(const EmbedArgs&, ThreadPool&);
   void (*norm_qkv)(const NormQkvArgs&, Workspace, ThreadPool&);
+  void (*latent_qkv)(const LatentQkvArgs&, Workspace, ThreadPool&);
   void (*attention)(const AttentionArgs&, Workspace, ThreadPool&);
+  void (*latent_values)(const LatentValuesArgs&, Workspace, ThreadPool&);
   void (*project_residual)(const ProjectResidualArgs&, Workspace, ThreadPool&);
   void (*norm_gate_up)(const NormGateUpArgs&, Workspace, ThreadPool&);
+  void (*moe)(const MoeArgs&, Workspace, ThreadPool&);
+  void (*add_rows)(const AddRowsArgs&, ThreadPool&);
   void (*lm_head)(const LmHeadArgs&, Workspace, ThreadPool&);
   void (*lm_head_argmax)(const LmHeadArgmaxArgs&, Workspace, ThreadPool&);
 };

@@ -2,9 +2,25 @@
 
 #include "base/check.h"
 #include "kernels/reference/linear_reference.h"
+#include "kernels/row_ops.h"
 #include "kernels/x86/linear_x86.h"
 
 namespace vivace::kernels {
+
+InputRows WithNorm(InputRows input, const Norm& norm, float* scratch, ThreadPool& pool) {
+  if (norm.kind == NormKind::kRms || !norm.present()) {
+    input.norm = {norm.weight, norm.eps};
+    return input;
+  }
+  NormRows(norm, input.x, input.stride, input.index, input.rows, input.cols, scratch, pool);
+  return {.x = scratch, .stride = input.cols, .rows = input.rows, .cols = input.cols};
+}
+
+size_t ProductInputBytes(const LinearOps& linear, int32_t rows, int32_t cols, int threads) {
+  // Each input may end in less than what one row adds.
+  return linear.input_bytes(rows, cols, threads) +
+         kMaxProducts * linear.input_bytes(1, cols, threads);
+}
 
 const LinearOps& GetLinearOps(Isa isa) {
   VIVACE_CHECK(Supported(isa));

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/cpu.h"
 #include "base/thread_pool.h"
@@ -57,6 +58,16 @@ enum class Epilogue : uint8_t {
   kGeluTanhMul,  // out  = gelu_tanh(W0 y) * (W1 y)
 };
 
+// One of several multiplications that share a call.
+struct Product {
+  const MatrixGroup* group = nullptr;
+  PreparedInput input = {};
+  float* out = nullptr;
+  int64_t out_stride = 0;
+};
+
+inline constexpr int kMaxProducts = 32;  // of a call
+
 struct LinearOps {
   Isa isa;
 
@@ -81,6 +92,10 @@ struct LinearOps {
   void (*multiply)(const MatrixGroup& group, const PreparedInput& input, Epilogue epilogue,
                    float* out, int64_t out_stride, ThreadPool& pool);
 
+  // What `multiply` does for each of up to kMaxProducts, whose outputs do not overlap; their work
+  // is dealt out together. All end in the same epilogue.
+  void (*multiply_all)(std::span<const Product> products, Epilogue epilogue, ThreadPool& pool);
+
   // best[i] = the first output that is greatest in row i, of those `multiply` would store; -1 if an
   // output of the row is NaN or +infinity, or none is above -infinity. One part.
   void (*argmax)(const MatrixGroup& group, const PreparedInput& input, TokenId* best,
@@ -89,6 +104,13 @@ struct LinearOps {
   // out[i] = table[tokens[i]] * scale
   void (*embed)(const EmbedArgs& args, ThreadPool& pool);
 };
+
+// `input` normalised on its way: where `prepare` can do it, by `prepare`, else by a pass of its own
+// into `scratch` [rows, cols].
+InputRows WithNorm(InputRows input, const Norm& norm, float* scratch, ThreadPool& pool);
+
+// Bytes of the prepared inputs of a multiply_all over `rows` rows in all.
+size_t ProductInputBytes(const LinearOps& linear, int32_t rows, int32_t cols, int threads);
 
 // The tier's linear ops. Static storage. The machine must support the tier.
 const LinearOps& GetLinearOps(Isa isa);

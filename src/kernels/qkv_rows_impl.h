@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "kernels/block_ops.h"
+#include "kernels/row_ops.h"
 
 namespace vivace::kernels {
 namespace {
@@ -64,6 +65,31 @@ struct [[maybe_unused]] ScalarHeads {
   }
 };
 
+// Norms what `heads` heads hold, in place, if there is a norm: each alone or all together.
+template <class Heads>
+void NormHeads(const Norm& norm, bool whole, int32_t heads, int32_t dim, float* x) {
+  if (!norm.present()) return;
+  if (whole) return NormRow(norm, x, heads * dim, x);
+  for (int32_t head = 0; head < heads; ++head) {
+    if (norm.kind == NormKind::kRms) {
+      Heads::Norm(norm.weight, norm.eps, dim, x + head * dim);
+    } else {
+      NormRow(norm, x + head * dim, dim, x + head * dim);
+    }
+  }
+}
+
+// Where a row's key and value go.
+struct CachePlace {
+  int32_t block, offset;
+};
+
+[[maybe_unused]] CachePlace PlaceOf(const StepRows& step, const KvGeometry& geometry, int32_t row) {
+  const RowPlace place = Locate(step.sequences, row);
+  return {place.sequence->blocks[place.position / geometry.block_size].value,
+          place.position % geometry.block_size};
+}
+
 // One row: `raw` holds q, k, v of all heads and is used up. store(block, head, offset, k, v) caches
 // one kv head's key and value.
 template <class Heads, class Store>
@@ -71,41 +97,44 @@ void FinishQkvRow(const NormQkvArgs& args, int32_t row, float* raw, const Store&
   const KvGeometry& geometry = args.kv.geometry;
   const int32_t dim = geometry.head_dim;
   const int64_t q_size = static_cast<int64_t>(args.heads) * dim;
+  NormHeads<Heads>(args.q_norm, args.whole_norms, args.heads, dim, raw);
   for (int32_t head = 0; head < args.heads; ++head) {
-    float* q = raw + head * dim;
+    const float* q = raw + head * dim;
     float* out = args.q + row * q_size + head * dim;
-    if (args.q_norm != nullptr) Heads::Norm(args.q_norm, args.norm_eps, dim, q);
     Heads::Rotate(args.rope, row, q, out);
     std::copy(q + args.rope.dims, q + dim, out + args.rope.dims);
   }
-  const RowPlace place = Locate(args.step.sequences, row);
-  const int32_t block = place.sequence->blocks[place.position / geometry.block_size].value;
-  const int32_t offset = place.position % geometry.block_size;
+  const CachePlace place = PlaceOf(args.step, geometry, row);
   float* keys = raw + q_size;
   float* values = keys + static_cast<int64_t>(geometry.kv_heads) * dim;
+  NormHeads<Heads>(args.k_norm, args.whole_norms, geometry.kv_heads, dim, keys);
   for (int32_t head = 0; head < geometry.kv_heads; ++head) {
     float* k = keys + head * dim;
-    if (args.k_norm != nullptr) Heads::Norm(args.k_norm, args.norm_eps, dim, k);
     Heads::Rotate(args.rope, row, k, k);
-    store(block, head, offset, k, values + head * dim);
+    store(place.block, head, place.offset, k, values + head * dim);
   }
+}
+
+// body(row) for all rows of a step.
+template <class Body>
+void ForStepRows(int32_t rows, const Body& body, ThreadPool& pool) {
+  const auto run = [&](int64_t item) {
+    const auto first = static_cast<int32_t>(item) * kRowsPerItem;
+    const int32_t last = std::min(first + kRowsPerItem, rows);
+    for (int32_t row = first; row < last; ++row) body(row);
+  };
+  const int64_t items = (rows + kRowsPerItem - 1) / kRowsPerItem;
+  if (items == 1) return run(0);
+  pool.ForEach(items, run);
 }
 
 // All rows of the step; raw is [num_rows, stride].
 template <class Heads, class Store>
 void FinishQkvRows(const NormQkvArgs& args, float* raw, int64_t stride, const Store& store,
                    ThreadPool& pool) {
-  const int32_t rows = args.step.num_rows;
-  const auto run = [&](int64_t item) {
-    const auto first = static_cast<int32_t>(item) * kRowsPerItem;
-    const int32_t last = std::min(first + kRowsPerItem, rows);
-    for (int32_t row = first; row < last; ++row) {
-      FinishQkvRow<Heads>(args, row, raw + row * stride, store);
-    }
-  };
-  const int64_t items = (rows + kRowsPerItem - 1) / kRowsPerItem;
-  if (items == 1) return run(0);
-  pool.ForEach(items, run);
+  ForStepRows(
+      args.step.num_rows,
+      [&](int32_t row) { FinishQkvRow<Heads>(args, row, raw + row * stride, store); }, pool);
 }
 
 }  // namespace

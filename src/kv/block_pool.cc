@@ -1,5 +1,6 @@
 #include "kv/block_pool.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -84,35 +85,76 @@ bool BlockPool::Consistent() const {
 }
 
 BlockTable::BlockTable(BlockTable&& other) noexcept
-    : pool_(other.pool_), blocks_(std::exchange(other.blocks_, {})) {}
+    : pool_(other.pool_),
+      claims_(other.claims_),
+      claim_(std::exchange(other.claim_, 0)),
+      first_(std::exchange(other.first_, 0)),
+      blocks_(std::exchange(other.blocks_, {})) {}
 
 BlockTable& BlockTable::operator=(BlockTable&& other) noexcept {
   if (this != &other) {
     Clear();
     pool_ = other.pool_;
+    claims_ = other.claims_;
+    claim_ = std::exchange(other.claim_, 0);
+    first_ = std::exchange(other.first_, 0);
     blocks_ = std::exchange(other.blocks_, {});
   }
   return *this;
 }
 
+void BlockTable::SetClaim(int32_t num_blocks) {
+  VIVACE_CHECK(claims_ && num_blocks >= num_held());
+  pool_->num_claimed_ += num_blocks - claim_;
+  claim_ = num_blocks;
+}
+
 BlockId BlockTable::AppendFree() {
+  VIVACE_CHECK(!claims_ || num_held() < claim_);
   blocks_.push_back(pool_->Take());
+  if (claims_) ++pool_->num_claimed_used_;
   return blocks_.back();
 }
 
 void BlockTable::AppendShared(BlockId block) {
+  VIVACE_CHECK(!claims_ || num_held() < claim_);
+  if (claims_ && pool_->ref_count(block) == 0) ++pool_->num_claimed_used_;
   pool_->Share(block);
   blocks_.push_back(block);
 }
 
-void BlockTable::Clear() {
-  while (!blocks_.empty()) {
-    pool_->Drop(blocks_.back());
-    blocks_.pop_back();
+void BlockTable::SkipTo(int32_t index) {
+  VIVACE_CHECK(blocks_.empty());
+  blocks_.resize(static_cast<size_t>(index));
+  first_ = index;
+}
+
+void BlockTable::Drop(BlockId block) {
+  pool_->Drop(block);
+  if (claims_ && pool_->ref_count(block) == 0) --pool_->num_claimed_used_;
+}
+
+void BlockTable::DropBefore(int32_t index) {
+  VIVACE_CHECK(index <= size());
+  for (; first_ < index; ++first_) {
+    Drop(std::exchange(blocks_[static_cast<size_t>(first_)], BlockId()));
   }
 }
 
+void BlockTable::DropLast() {
+  const BlockId last = blocks_.back();
+  blocks_.pop_back();
+  if (last.valid()) Drop(last);
+  first_ = std::min(first_, size());
+}
+
+void BlockTable::Clear() {
+  while (!blocks_.empty()) DropLast();
+  if (claim_ > 0) SetClaim(0);
+}
+
 int32_t BlockTable::CountSole() const {
+  if (claims_) return claim_;
   int32_t sole = 0;
   for (const BlockId block : blocks_) sole += pool_->ref_count(block) == 1;
   return sole;

@@ -2,6 +2,10 @@
 //
 // BlockPool owns the counts; BlockTable is the only way to hold a block: it takes references and
 // gives them back when it is cleared or destroyed, so a block cannot leak or be freed twice.
+//
+// A table may claim blocks: the pool then has as many for it, whatever others take, and the table
+// holds no more than that at once. What it gives back it may take again. Claims count as if nothing
+// were shared, because a shared block that one holder gives back is not free.
 // Every operation is O(1) per block and allocates nothing once a table is reserved.
 // Thread: one (the engine's).
 #pragma once
@@ -25,6 +29,10 @@ class BlockPool final {
 
   int32_t num_total() const { return static_cast<int32_t>(nodes_.size()) - 1; }
   int32_t num_free() const { return num_free_; }  // retained ones included
+  // Free blocks that nobody has claimed.
+  int32_t num_available() const { return num_free_ - (num_claimed_ - num_claimed_used_); }
+  int32_t num_claimed() const { return num_claimed_; }            // of all tables
+  int32_t num_claimed_used() const { return num_claimed_used_; }  // blocks held by claiming tables
   int32_t num_used() const { return num_total() - num_free_; }
   int32_t num_retained_free() const { return num_retained_free_; }
   int32_t ref_count(BlockId block) const { return node(block).refs; }
@@ -59,22 +67,37 @@ class BlockPool final {
   std::vector<Node> nodes_;  // [num_blocks + 1]; the last one closes the free list to a ring
   int32_t num_free_ = 0;
   int32_t num_retained_free_ = 0;
+  int32_t num_claimed_ = 0;
+  int32_t num_claimed_used_ = 0;
 };
 
-// The blocks of one sequence in the order of its positions. Movable, not copyable. The pool must
-// outlive it.
+// The blocks of one sequence in the order of its positions, of which the first may be gone again.
+// Movable, not copyable. The pool must outlive it.
 class BlockTable final {
  public:
+  enum class Kind : uint8_t { kPlain, kClaiming };  // a block is never in tables of both
+
   BlockTable() = default;
-  explicit BlockTable(BlockPool* pool) : pool_(pool) {}
+  explicit BlockTable(BlockPool* pool, Kind kind = Kind::kPlain)
+      : pool_(pool), claims_(kind == Kind::kClaiming) {}
   ~BlockTable() { Clear(); }
   BlockTable(BlockTable&& other) noexcept;
   BlockTable& operator=(BlockTable&& other) noexcept;
   BlockTable(const BlockTable&) = delete;
   BlockTable& operator=(const BlockTable&) = delete;
 
+  // Invalid ids in the places before first().
   std::span<const BlockId> blocks() const { return blocks_; }
   int32_t size() const { return static_cast<int32_t>(blocks_.size()); }
+  int32_t first() const { return first_; }
+  int32_t num_held() const { return size() - first_; }
+  bool claims() const { return claims_; }
+  int32_t claim() const { return claim_; }
+
+  // Changes what a claiming table may hold at once, not below what it does hold. Who raises it
+  // has looked at num_available().
+  void SetClaim(int32_t num_blocks);
+
   void Reserve(int32_t num_blocks) { blocks_.reserve(static_cast<size_t>(num_blocks)); }
 
   // Appends the next free block, or `block` shared with whoever else holds it (it may be free).
@@ -82,15 +105,26 @@ class BlockTable final {
   BlockId AppendFree();
   void AppendShared(BlockId block);
 
-  // Gives everything back, last block first: of a retained chain the tail is handed out again
-  // before the head, so what is left stays a findable prefix.
+  // Starts an empty table at block `index`: the places before it hold none.
+  void SkipTo(int32_t index);
+  // Gives back the blocks before `index`, first block first; their places stay.
+  void DropBefore(int32_t index);
+  void DropLast();
+
+  // Gives everything back, the claim too, last block first: of a retained chain the tail is handed
+  // out again before the head, so what is left stays a findable prefix.
   void Clear();
 
-  // Blocks that no other table holds: what Clear() would free.
+  // What Clear() would make available: a claim, or the blocks that no other table holds.
   int32_t CountSole() const;
 
  private:
+  void Drop(BlockId block);
+
   BlockPool* pool_ = nullptr;
+  bool claims_ = false;
+  int32_t claim_ = 0;
+  int32_t first_ = 0;
   std::vector<BlockId> blocks_;
 };
 

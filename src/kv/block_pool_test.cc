@@ -83,6 +83,48 @@ TEST(BlockTable, AMovedTableHoldsTheBlocksAndTheOldOneNothing) {
   EXPECT_EQ(other.size(), 1);
 }
 
+TEST(BlockTable, AClaimKeepsBlocksFreeForIt) {
+  BlockPool pool(6);
+  BlockTable table(&pool, BlockTable::Kind::kClaiming);
+  table.SetClaim(4);
+  EXPECT_EQ(pool.num_free(), 6);
+  EXPECT_EQ(pool.num_available(), 2);
+  for (int i = 0; i < 4; ++i) table.AppendFree();
+  EXPECT_EQ(pool.num_available(), 2);
+  table.DropBefore(2);
+  EXPECT_EQ(pool.num_free(), 4);
+  EXPECT_EQ(pool.num_available(), 2) << "it may take two again";
+  EXPECT_EQ(Ids(table), (std::vector<int32_t>{-1, -1, 2, 3}));
+  EXPECT_EQ(table.num_held(), 2);
+  table.SetClaim(2);
+  EXPECT_EQ(pool.num_available(), 4);
+  EXPECT_EQ(table.CountSole(), 2);
+  BlockTable moved(std::move(table));
+  EXPECT_EQ(pool.num_claimed(), 2);
+  moved.Clear();
+  EXPECT_EQ(pool.num_available(), 6);
+  EXPECT_EQ(pool.num_claimed() + pool.num_claimed_used(), 0);
+  EXPECT_TRUE(pool.Consistent());
+}
+
+TEST(BlockTable, ASharedBlockIsClaimedTwice) {
+  BlockPool pool(6);
+  BlockTable first(&pool, BlockTable::Kind::kClaiming);
+  BlockTable second(&pool, BlockTable::Kind::kClaiming);
+  first.SetClaim(2);
+  second.SetClaim(2);
+  const BlockId block = first.AppendFree();
+  second.SkipTo(3);
+  second.AppendShared(block);
+  EXPECT_EQ(pool.num_used(), 1);
+  EXPECT_EQ(pool.num_available(), 2);
+  first.DropBefore(1);
+  EXPECT_EQ(pool.num_used(), 1);
+  EXPECT_EQ(pool.num_available(), 2);
+  second.Clear();
+  EXPECT_EQ(pool.num_available(), 4);
+}
+
 // The pool as anyone would write it without minding the cost.
 struct ReferencePool {
   std::deque<int32_t> free;  // in the order they are handed out

@@ -2,14 +2,17 @@
 // share what an earlier prompt has already computed, and keeps what they leave until the space is
 // needed. No tensors: block ids only.
 //
-// One manager is one cache group, the full-attention one: every position keeps its keys and values.
-// A sliding-window or recurrent group is another implementation of the same five verbs (Open,
-// TryBegin, TryGrow, Computed, End), with its own pool and table in the sequence.
+// A sequence has a block table in each group of the cache (kv/kv_groups.h), all indexed by the
+// number of the token block. In a full group it takes the blocks of all its tokens when it begins.
+// In a window group it holds those that its next tokens see or are written to, and gives the others
+// back after each step; when it begins it claims as many blocks as it can ever need at once, so
+// what was begun never runs out.
 //
 // Nothing allocates after Open. Thread: one. Deterministic.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +22,7 @@
 #include "base/ids.h"
 #include "kv/block_hash.h"
 #include "kv/block_pool.h"
+#include "kv/kv_groups.h"
 #include "kv/prefix_index.h"
 
 namespace vivace {
@@ -28,14 +32,17 @@ class KvSequence final {
  public:
   KvSequence() = default;
 
-  std::span<const BlockId> blocks() const { return table_.blocks(); }
-  // Blocks that ending this sequence would free.
-  int32_t CountSoleBlocks() const { return table_.CountSole(); }
+  int32_t num_groups() const { return static_cast<int32_t>(tables_.size()); }
+  const BlockTable& table(int32_t group) const { return tables_[static_cast<size_t>(group)]; }
+  // Invalid ids in places that the group's window has left behind.
+  std::span<const BlockId> blocks(int32_t group = 0) const { return table(group).blocks(); }
+  // Blocks that ending this sequence would make available.
+  int32_t CountSoleBlocks() const;
 
  private:
   friend class KvCacheManager;
 
-  BlockTable table_;
+  std::vector<BlockTable> tables_;  // by group
   BlockHash space_{};
   std::vector<BlockHash> hashes_;  // of the full blocks of its tokens, as far as needed yet
   int32_t num_chained_ = 0;        // blocks matched or indexed so far
@@ -43,9 +50,12 @@ class KvSequence final {
 };
 
 struct KvCacheConfig {
-  int32_t num_blocks = 0;   // >= 1
+  int32_t num_blocks = 0;   // >= 1, of all groups together
   int32_t block_size = 16;  // tokens of a block, >= 1
   bool enable_prefix_caching = true;
+  KvWindows windows = {};  // of the groups
+  // Tokens of a sequence computed in one step, at most. Windows only.
+  int32_t max_chunk = std::numeric_limits<int32_t>::max();
 };
 
 class KvCacheManager final {
@@ -57,23 +67,34 @@ class KvCacheManager final {
   const BlockPool& pool() const { return pool_; }
   const PrefixIndex& index() const { return index_; }
   int32_t BlocksFor(int64_t num_tokens) const {
-    return static_cast<int32_t>((num_tokens + config_.block_size - 1) / config_.block_size);
+    return KvBlocksFor(num_tokens, config_.block_size);
   }
 
   // Makes a sequence that will hold at most `max_tokens` tokens; holds nothing yet. Allocates.
   KvSequence Open(std::string_view salt, std::string_view adapter, int64_t max_tokens);
 
-  // Takes blocks for all of `tokens`, the leading ones from the prefix index unless `use_index` is
-  // false. At least the last token is left to compute. Returns the number of tokens found there, or
-  // nothing, and changes nothing, if fewer than `headroom` free blocks would be left.
+  // Takes or claims blocks for all of `tokens`, the leading ones from the prefix index unless
+  // `use_index` is false. At least the last token is left to compute. Returns the number of tokens
+  // found there, or nothing, and changes nothing, if fewer than `headroom` blocks would be left for
+  // others.
   std::optional<int32_t> TryBegin(KvSequence* sequence, std::span<const TokenId> tokens,
                                   bool use_index, int32_t headroom);
 
-  // Makes room for `num_tokens` tokens in all; false, and no change, if the cache is full.
+  // Makes room to compute up to token `end` of those it began with. Cannot fail.
+  void Advance(KvSequence* sequence, int64_t end);
+
+  // Makes room for `num_tokens` tokens in all, from now on one a step; false, and no change, if the
+  // cache is full.
   bool TryGrow(KvSequence* sequence, int64_t num_tokens);
 
+  // Blocks that TryGrow takes, at most, where a sequence crosses into its next block on the way to
+  // `max_tokens`: a running one, and one that will begin with `num_tokens`.
+  int32_t NextGrowth(const KvSequence& sequence, int64_t max_tokens) const;
+  int32_t NextGrowth(int64_t num_tokens, int64_t max_tokens) const;
+
   // Tells that the keys and values of tokens[0, computed) are in place: full blocks among them can
-  // be found from now on. `tokens` are all tokens of the sequence so far.
+  // be found from now on, and what no later token sees is given back. `tokens` are all tokens of
+  // the sequence so far.
   void Computed(KvSequence* sequence, std::span<const TokenId> tokens, int64_t computed);
 
   // Gives back all blocks; the sequence can begin again.
@@ -86,11 +107,20 @@ class KvCacheManager final {
   bool Consistent() const;
 
  private:
+  int32_t num_groups() const { return config_.windows.size(); }
+  int32_t window(int32_t group) const { return config_.windows[group]; }
+  int32_t FirstVisible(int32_t group, int64_t position) const {
+    return FirstVisibleBlock(window(group), config_.block_size, static_cast<int32_t>(position));
+  }
   void ExtendHashes(KvSequence* sequence, std::span<const TokenId> tokens, int32_t num_blocks);
   PrefixKey KeyOf(const KvSequence& sequence, std::span<const TokenId> tokens, int32_t block,
                   PrefixSerial parent) const;
-  int32_t Match(KvSequence* sequence, std::span<const TokenId> tokens);
-  void AppendFree(KvSequence* sequence);
+  void Match(KvSequence* sequence, std::span<const TokenId> tokens);
+  int32_t LongestUsable();
+  int32_t BeginCost(int32_t group, int64_t num_tokens) const;
+  void BeginTable(BlockTable* table, int32_t group, int64_t num_tokens);
+  void Index(KvSequence* sequence, std::span<const TokenId> tokens, int64_t computed);
+  void Fill(BlockTable* table, int32_t num_blocks);
 
   KvCacheConfig config_;
   std::unique_ptr<BlockHasher> hasher_;

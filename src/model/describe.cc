@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <cstring>
+#include <filesystem>
 
-#include "formats/file_kind.h"
 #include "formats/gguf.h"
+#include "formats/gguf_parts.h"
+#include "formats/hf_folder.h"
 #include "formats/safetensors.h"
 #include "formats/untrusted.h"
 #include "model/loaded_model.h"
-#include "model/weight_table.h"
 
 namespace vivace::model {
 namespace {
@@ -18,6 +20,7 @@ namespace {
 using formats::GgufEntry;
 using formats::GgufType;
 using formats::Printable;
+namespace json = boost::json;
 
 constexpr size_t kMaxShownBytes = 160;
 constexpr uint64_t kMaxShownItems = 6;
@@ -98,8 +101,22 @@ MetadataFact Fact(const GgufEntry& entry) {
 }
 
 std::string_view RopeName(RopeScaling scaling) {
-  constexpr std::string_view kNames[] = {"none", "linear", "llama3", "yarn"};
+  constexpr std::string_view kNames[] = {"none", "linear", "dynamic", "llama3", "yarn", "longrope"};
   return kNames[static_cast<size_t>(scaling)];
+}
+
+// Widths of the first layer of each kind.
+std::string FeedForwardText(const ModelSpec& spec) {
+  std::string text;
+  const auto dense = std::ranges::find_if(
+      spec.layers, [](const LayerSpec& layer) { return layer.mlp.dense.present(); });
+  if (dense != spec.layers.end()) text = fmt::format("{}", dense->mlp.dense.ffn);
+  const auto experts = std::ranges::find_if(
+      spec.layers, [](const LayerSpec& layer) { return layer.mlp.moe.has_value(); });
+  if (experts == spec.layers.end()) return text;
+  const MoeSpec& moe = *experts->mlp.moe;
+  return fmt::format("{}{}{} of {} experts, {} each", text, text.empty() ? "" : "; ",
+                     moe.router.top_k, moe.router.experts, moe.experts.front().ffn);
 }
 
 std::vector<MetadataFact> Summarise(const ModelFile& model) {
@@ -115,7 +132,7 @@ std::vector<MetadataFact> Summarise(const ModelFile& model) {
   add("hidden", fmt::format("{}", spec.hidden));
   add("heads", fmt::format("{} query, {} key/value, {} wide", attention.heads, attention.kv_heads,
                            attention.head_dim));
-  add("ffn", fmt::format("{}", spec.layers.front().mlp.ffn));
+  add("ffn", FeedForwardText(spec));
   add("vocabulary", fmt::format("{}", spec.vocab));
   add("context", fmt::format("{}", spec.context));
   add("rope",
@@ -139,36 +156,39 @@ void AddTensor(Description& d, TensorFact tensor, uint64_t elements) {
   d.tensors.push_back(std::move(tensor));
 }
 
-Result<Description> DescribeGguf(const std::string& path) {
-  VIVACE_ASSIGN(formats::GgufFile file, formats::GgufFile::Open(path));
-  Description d;
-  d.format = fmt::format("GGUF v{}", file.version());
-  d.file_bytes = file.file_bytes();
-  for (const GgufEntry& entry : file.entries()) d.metadata.push_back(Fact(entry));
-  for (const formats::GgufTensor& tensor : file.tensors()) {
-    const auto& type = *tensor.type;
-    AddTensor(d,
-              {Printable(tensor.name),
-               std::string(type.name),
-               {tensor.dims.rend() - tensor.rank, tensor.dims.rend()},
-               tensor.data.size(),
-               type.dtype && IsMatrixType(*type.dtype)},
-              tensor.data.size() / type.block_bytes * type.block_elems);
-  }
-  auto model = CheckModel(std::move(file));
+void Conclude(Description& d, Result<ModelFile> model) {
   if (model) {
     d.summary = Summarise(*model);
   } else {
     d.problem = std::move(model.error());
   }
+}
+
+Result<Description> DescribeGguf(const std::string& path) {
+  VIVACE_ASSIGN(std::vector<formats::GgufFile> parts, formats::OpenGgufParts(path));
+  Description d;
+  d.format = fmt::format("GGUF v{}", parts[0].version());
+  if (parts.size() > 1) d.format += fmt::format(", {} parts", parts.size());
+  for (const GgufEntry& entry : parts[0].entries()) d.metadata.push_back(Fact(entry));
+  for (const formats::GgufFile& part : parts) {
+    d.file_bytes += part.file_bytes();
+    for (const formats::GgufTensor& tensor : part.tensors()) {
+      const auto& type = *tensor.type;
+      AddTensor(d,
+                {Printable(tensor.name),
+                 std::string(type.name),
+                 {tensor.dims.rend() - tensor.rank, tensor.dims.rend()},
+                 tensor.data.size(),
+                 type.dtype.has_value()},
+                tensor.data.size() / type.block_bytes * type.block_elems);
+    }
+  }
+  Conclude(d, CheckModel(WeightFiles(std::move(parts))));
   return d;
 }
 
-Result<Description> DescribeSafetensors(const std::string& path) {
-  VIVACE_ASSIGN(const auto file, formats::SafetensorsFile::Open(path));
-  Description d;
-  d.format = "safetensors";
-  d.file_bytes = file.file_bytes();
+void AddSafetensors(Description& d, const formats::SafetensorsFile& file) {
+  d.file_bytes += file.file_bytes();
   for (const auto& [key, value] : file.metadata()) {
     d.metadata.push_back({Printable(key), "string", Printable(value, kMaxShownBytes)});
   }
@@ -176,21 +196,52 @@ Result<Description> DescribeSafetensors(const std::string& path) {
     const auto& type = *tensor.type;
     AddTensor(d,
               {Printable(tensor.name), std::string(type.name), tensor.shape, tensor.data.size(),
-               type.dtype && IsMatrixType(*type.dtype)},
+               type.dtype.has_value()},
               tensor.data.size() * 8 / type.bits);
   }
-  d.problem =
-      Error{ErrorCode::kUnsupported, "unsupported",
-            Printable(path, 1024) + ": safetensors models are not served yet, only GGUF", ""};
+}
+
+std::string_view KindName(const json::value& value) {
+  constexpr std::string_view kNames[] = {"null",  "bool",   "int",   "int",
+                                         "float", "string", "array", "object"};
+  return kNames[static_cast<size_t>(value.kind())];
+}
+
+Result<Description> DescribeFolder(const std::string& path) {
+  VIVACE_ASSIGN(formats::HfFolder folder, formats::HfFolder::Open(path));
+  Description d;
+  d.format = folder.shards().size() == 1
+                 ? "Hugging Face folder"
+                 : fmt::format("Hugging Face folder, {} shards", folder.shards().size());
+  for (const auto& [key, value] : folder.config()) {
+    d.metadata.push_back({Printable(key), std::string(KindName(value)),
+                          Printable(json::serialize(value), kMaxShownBytes)});
+  }
+  for (const formats::SafetensorsFile& shard : folder.shards()) AddSafetensors(d, shard);
+  Conclude(d, CheckModel(WeightFiles(std::move(folder))));
+  return d;
+}
+
+// Weights without a configuration beside them.
+Result<Description> DescribeSafetensors(const std::string& path, Error problem) {
+  VIVACE_ASSIGN(const auto file, formats::SafetensorsFile::Open(path));
+  Description d;
+  d.format = "safetensors";
+  AddSafetensors(d, file);
+  d.problem = std::move(problem);
   return d;
 }
 
 }  // namespace
 
 Result<Description> Describe(const std::string& path) {
-  VIVACE_ASSIGN(const formats::FileKind kind, formats::DetectFileKind(path));
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(path, ignored);
   auto description =
-      kind == formats::FileKind::kSafetensors ? DescribeSafetensors(path) : DescribeGguf(path);
+      is_folder || formats::HfFolder::Recognises(path) ? DescribeFolder(path) : DescribeGguf(path);
+  if (!description && !is_folder && path.ends_with(".safetensors")) {
+    description = DescribeSafetensors(path, std::move(description.error()));
+  }
   if (!description) return description;
   description->path = Printable(path, 1024);
   std::ranges::sort(description->types, std::greater<>(), &TypeTotal::bytes);

@@ -13,8 +13,9 @@ constexpr std::string_view kPerToken[] = {"tokenizer.ggml.token_type", "tokenize
 
 }  // namespace
 
-Result<GgufSource> GgufSource::Create(const formats::GgufFile& file) {
-  GgufSource source(file);
+Result<GgufSource> GgufSource::Create(std::span<const formats::GgufFile> all) {
+  GgufSource source(all);
+  const formats::GgufFile& file = all.front();
   VIVACE_ASSIGN(const std::string_view type, file.GetStringOr("general.type", "model"));
   if (type != "model") {
     return file.Fault(
@@ -22,10 +23,9 @@ Result<GgufSource> GgufSource::Create(const formats::GgufFile& file) {
         "this file is not a whole model, but of another kind (an adapter, a projector)");
   }
   VIVACE_ASSIGN(const int64_t parts, file.GetIntOr("split.count", 1));
-  if (parts > 1) {
+  if (parts > 1 && static_cast<size_t>(parts) != all.size()) {
     return file.Fault(ErrorCode::kUnsupported, "unsupported", "split.count",
-                      "this file is one of {} parts of a model; join them into one file first",
-                      parts);
+                      "this file is one of {} parts of a model, which must all be there", parts);
   }
   VIVACE_ASSIGN(source.architecture_, file.GetString("general.architecture"));
   VIVACE_ASSIGN(source.model_name_, file.GetStringOr("general.name", ""));
@@ -69,8 +69,42 @@ Result<std::string_view> GgufSource::GetString(std::string_view key) const {
   return file_->GetString(FullKey(key));
 }
 
+Result<bool> GgufSource::GetBool(std::string_view key) const {
+  return file_->GetBool(FullKey(key));
+}
+
+Result<std::vector<bool>> GgufSource::GetFlags(std::string_view key) const {
+  const formats::GgufEntry* entry = file_->Find(FullKey(key));
+  if (entry == nullptr) {
+    return KeyFault(ErrorCode::kCorruptData, "missing_key", key, "the file has no such key");
+  }
+  std::vector<bool> flags;
+  if (entry->type != formats::GgufType::kArray || entry->count > limits::kMaxLayers) {
+    return KeyFault(ErrorCode::kCorruptData, "wrong_type", key,
+                    fmt::format("is not an array of up to {} flags", limits::kMaxLayers));
+  }
+  if (entry->item_type == formats::GgufType::kBool) {
+    for (const std::byte flag : entry->bytes) flags.push_back(flag != std::byte{0});
+    return flags;
+  }
+  VIVACE_ASSIGN(const auto numbers, file_->GetInts(FullKey(key)));
+  for (size_t i = 0; i < numbers.size(); ++i) flags.push_back(numbers[i] != 0);
+  return flags;
+}
+
+Result<std::vector<double>> GgufSource::GetFloats(std::string_view key) const {
+  VIVACE_ASSIGN(const auto numbers, file_->GetFloats(FullKey(key)));
+  std::vector<double> values;
+  for (size_t i = 0; i < numbers.size(); ++i) values.push_back(double{numbers[i]});
+  return values;
+}
+
 std::optional<SourceTensor> GgufSource::Tensor(std::string_view name) const {
-  const formats::GgufTensor* tensor = file_->FindTensor(name);
+  const formats::GgufTensor* tensor = nullptr;
+  for (const formats::GgufFile& part : parts_) {
+    tensor = part.FindTensor(name);
+    if (tensor != nullptr) break;
+  }
   if (!tensor) return std::nullopt;
   // The file lists dimensions fastest first.
   std::vector<uint64_t> shape(tensor->dims.rend() - tensor->rank, tensor->dims.rend());
@@ -80,8 +114,9 @@ std::optional<SourceTensor> GgufSource::Tensor(std::string_view name) const {
 
 std::vector<std::string_view> GgufSource::TensorNames() const {
   std::vector<std::string_view> names;
-  names.reserve(file_->tensors().size());
-  for (const auto& tensor : file_->tensors()) names.push_back(tensor.name);
+  for (const formats::GgufFile& part : parts_) {
+    for (const auto& tensor : part.tensors()) names.push_back(tensor.name);
+  }
   return names;
 }
 
@@ -94,6 +129,10 @@ tl::unexpected<Error> GgufSource::KeyFault(ErrorCode code, std::string slug, std
 
 tl::unexpected<Error> GgufSource::TensorFault(ErrorCode code, std::string slug,
                                               std::string_view name, std::string text) const {
+  for (const formats::GgufFile& part : parts_) {
+    if (part.FindTensor(name) != nullptr)
+      return part.Fault(code, std::move(slug), name, "{}", text);
+  }
   return file_->Fault(code, std::move(slug), name, "{}", text);
 }
 

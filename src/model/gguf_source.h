@@ -1,6 +1,7 @@
-// A ModelSource over an open GgufFile, which must outlive it.
+// A ModelSource over an open GGUF model, all of its parts, which must outlive it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,9 +14,11 @@ namespace vivace::model {
 
 class GgufSource final : public ModelSource {
  public:
-  // Fails if the file names no architecture, or is only a part of a model (a split, an adapter).
-  static Result<GgufSource> Create(const formats::GgufFile& file);
+  // Fails if the first part names no architecture, if it is but one of several parts, or
+  // another thing than a model (an adapter).
+  static Result<GgufSource> Create(std::span<const formats::GgufFile> parts);
 
+  SourceFormat format() const override { return SourceFormat::kGguf; }
   std::string_view architecture() const override { return architecture_; }
   std::string_view model_name() const override { return model_name_; }
   Result<int64_t> VocabularySize() const override;
@@ -24,6 +27,9 @@ class GgufSource final : public ModelSource {
   Result<int64_t> GetInt(std::string_view key) const override;
   Result<double> GetFloat(std::string_view key) const override;
   Result<std::string_view> GetString(std::string_view key) const override;
+  Result<bool> GetBool(std::string_view key) const override;
+  Result<std::vector<bool>> GetFlags(std::string_view key) const override;
+  Result<std::vector<double>> GetFloats(std::string_view key) const override;
 
   std::optional<SourceTensor> Tensor(std::string_view name) const override;
   std::vector<std::string_view> TensorNames() const override;
@@ -34,10 +40,12 @@ class GgufSource final : public ModelSource {
                                     std::string text) const override;
 
  private:
-  explicit GgufSource(const formats::GgufFile& file) : file_(&file) {}
+  explicit GgufSource(std::span<const formats::GgufFile> parts)
+      : parts_(parts), file_(&parts.front()) {}
   std::string FullKey(std::string_view key) const;  // "llama." + key
 
-  const formats::GgufFile* file_;
+  std::span<const formats::GgufFile> parts_;
+  const formats::GgufFile* file_;  // the first, which has the metadata
   std::string_view architecture_;
   std::string_view model_name_;
 };

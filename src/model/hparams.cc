@@ -31,7 +31,6 @@ constexpr IntRule kIntRules[] = {
     {"attention.key_length", &Hparams::head_dim, 2, 1 << 10, Presence::kOptional},
     {"attention.value_length", &Hparams::value_dim, 2, 1 << 10, Presence::kOptional},
     {"rope.dimension_count", &Hparams::rope_dims, 2, 1 << 10, Presence::kOptional},
-    {"expert_count", &Hparams::experts, 0, 1 << 16, Presence::kOptional},
 };
 
 struct FloatRule {
@@ -39,13 +38,12 @@ struct FloatRule {
   double Hparams::*field;
   double min;
   double max;
-  Presence presence;
 };
 
+// All may be absent.
 constexpr FloatRule kFloatRules[] = {
-    {"attention.layer_norm_rms_epsilon", &Hparams::norm_eps, 1e-12, 1.0, Presence::kNeeded},
-    {"rope.freq_base", &Hparams::rope_theta, 2.0, 1e15, Presence::kOptional},
-    {"attention.scale", &Hparams::attention_scale, 1e-6, 1e3, Presence::kOptional},
+    {"rope.freq_base", &Hparams::rope_theta, 2.0, 1e15},
+    {"attention.scale", &Hparams::attention_scale, 1e-6, 1e3},
 };
 
 tl::unexpected<Error> OutOfRange(const ModelSource& source, std::string_view key,
@@ -53,7 +51,11 @@ tl::unexpected<Error> OutOfRange(const ModelSource& source, std::string_view key
   return source.KeyFault(ErrorCode::kCorruptData, "hparam_range", key, std::move(text));
 }
 
-Status CheckHeads(const ModelSource& source, Hparams& h) {
+Status CheckHeads(const ModelSource& source, bool latent, Hparams& h) {
+  if (latent) {
+    h.kv_heads = h.heads;
+    return {};
+  }
   if (h.head_dim == 0) {
     if (h.hidden % h.heads != 0) {
       return OutOfRange(source, "attention.head_count",
@@ -80,16 +82,16 @@ Status CheckHeads(const ModelSource& source, Hparams& h) {
   return {};
 }
 
-Status CheckRope(const ModelSource& source, Hparams& h) {
-  if (h.rope_dims == 0) h.rope_dims = h.head_dim;
-  if (h.rope_dims % 2 != 0 || h.rope_dims > h.head_dim) {
+Status CheckRope(const ModelSource& source, const HparamRules& rules, Hparams& h) {
+  if (h.rope_dims == 0) {
+    VIVACE_ASSIGN(const double fraction,
+                  ReadFloatOr(source, "rope.dimension_fraction", 1e-3, 1.0, rules.rope_fraction));
+    h.rope_dims = static_cast<int64_t>(static_cast<double>(h.head_dim) * fraction);
+  }
+  if (h.rope_dims < 2 || h.rope_dims % 2 != 0 || h.rope_dims > h.head_dim) {
     return OutOfRange(source, "rope.dimension_count",
                       fmt::format("is {}; an even number up to the head width {} is needed",
                                   h.rope_dims, h.head_dim));
-  }
-  if (h.rope_theta == 0) {
-    h.rope_theta = 10000.0;  // what the format says an absent key means
-    h.notes.push_back("the file has no rope.freq_base: 10000 is assumed");
   }
   if (h.attention_scale == 0) h.attention_scale = 1.0 / std::sqrt(static_cast<double>(h.head_dim));
   return {};
@@ -120,18 +122,40 @@ Result<double> ReadFloatInRange(const ModelSource& source, std::string_view key,
   return OutOfRange(source, key, fmt::format("is {}; {} to {} is allowed", value, min, max));
 }
 
-Result<Hparams> ReadHparams(const ModelSource& source) {
+Result<double> ReadFloatOr(const ModelSource& source, std::string_view key, double min, double max,
+                           double fallback) {
+  if (!source.Has(key)) return fallback;
+  return ReadFloatInRange(source, key, min, max);
+}
+
+Result<int64_t> ReadIntOr(const ModelSource& source, std::string_view key, int64_t min, int64_t max,
+                          int64_t fallback) {
+  if (!source.Has(key)) return fallback;
+  return ReadIntInRange(source, key, min, max);
+}
+
+Result<bool> ReadBoolOr(const ModelSource& source, std::string_view key, bool fallback) {
+  if (!source.Has(key)) return fallback;
+  return source.GetBool(key);
+}
+
+Result<Hparams> ReadHparams(const ModelSource& source, const HparamRules& rules) {
   Hparams h;
   for (const IntRule& rule : kIntRules) {
     if (rule.presence == Presence::kOptional && !source.Has(rule.key)) continue;
     VIVACE_ASSIGN(h.*rule.field, ReadIntInRange(source, rule.key, rule.min, rule.max));
   }
   for (const FloatRule& rule : kFloatRules) {
-    if (rule.presence == Presence::kOptional && !source.Has(rule.key)) continue;
+    if (!source.Has(rule.key)) continue;
     VIVACE_ASSIGN(h.*rule.field, ReadFloatInRange(source, rule.key, rule.min, rule.max));
   }
-  VIVACE_RETURN_IF_ERROR(CheckHeads(source, h));
-  VIVACE_RETURN_IF_ERROR(CheckRope(source, h));
+  VIVACE_ASSIGN(h.norm_eps, ReadFloatInRange(source, rules.norm_eps_key, 1e-12, 1.0));
+  VIVACE_RETURN_IF_ERROR(CheckHeads(source, rules.heads_are_latent, h));
+  if (h.rope_theta == 0) {
+    h.rope_theta = rules.rope_theta;
+    h.notes.push_back(fmt::format("the file has no rope.freq_base: {} is assumed", h.rope_theta));
+  }
+  if (!rules.heads_are_latent) VIVACE_RETURN_IF_ERROR(CheckRope(source, rules, h));
   VIVACE_RETURN_IF_ERROR(CheckVocabulary(source, h));
   return h;
 }

@@ -61,9 +61,9 @@ TEST(Llama, BuildsTheSpec) {
   EXPECT_EQ(spec.vocab, 264);
   EXPECT_EQ(spec.hidden, 64);
   EXPECT_EQ(spec.context, 256);
-  EXPECT_FLOAT_EQ(spec.norm_eps, 1e-5f);
+  EXPECT_FLOAT_EQ(spec.final_norm.eps, 1e-5f);
   EXPECT_TRUE(spec.tied_embeddings);
-  EXPECT_EQ(spec.lm_head.name, "token_embd.weight");
+  EXPECT_EQ(spec.lm_head.weight.name, "token_embd.weight");
   EXPECT_TRUE(spec.notes.empty());
   ASSERT_EQ(spec.layers.size(), 2u);
   const AttentionSpec& a = spec.layers[1].attention;
@@ -71,16 +71,16 @@ TEST(Llama, BuildsTheSpec) {
   EXPECT_EQ(a.kv_heads, 2);
   EXPECT_EQ(a.head_dim, 16);
   EXPECT_FLOAT_EQ(a.scale, 0.25f);
-  EXPECT_EQ(a.k.name, "blk.1.attn_k.weight");
-  EXPECT_EQ(a.k.rows, 32);
-  EXPECT_EQ(a.k.cols, 64);
-  EXPECT_FALSE(a.q_bias.present());
+  EXPECT_EQ(a.k.weight.name, "blk.1.attn_k.weight");
+  EXPECT_EQ(a.k.weight.rows, 32);
+  EXPECT_EQ(a.k.weight.cols, 64);
+  EXPECT_FALSE(a.q.bias.present());
   EXPECT_FALSE(a.q_norm.present());
   EXPECT_TRUE(a.rope.interleaved);
   EXPECT_EQ(a.rope.dims, 16);
   EXPECT_EQ(a.rope.scaling, RopeScaling::kNone);
-  EXPECT_EQ(spec.layers[1].mlp.down.rows, 64);
-  EXPECT_EQ(spec.layers[1].mlp.down.cols, 128);
+  EXPECT_EQ(spec.layers[1].mlp.dense.down.weight.rows, 64);
+  EXPECT_EQ(spec.layers[1].mlp.dense.down.weight.cols, 128);
 }
 
 TEST(Llama, HandsOutWeights) {
@@ -93,7 +93,7 @@ TEST(Llama, HandsOutWeights) {
   EXPECT_EQ(model.weight_bytes(), bytes);
   EXPECT_EQ(model.parameters(),
             264u * 64 + 64 + 2 * (2 * 64 + 2 * 64 * 64 + 2 * 32 * 64 + 3 * 64 * 128));
-  const auto view = model.Weight(model.spec().layers[0].attention.q);
+  const auto view = model.Weight(model.spec().layers[0].attention.q.weight);
   ASSERT_TRUE(view);
   EXPECT_EQ(view->dtype, DType::kQ4_1);
   EXPECT_EQ(view->rows, 64);
@@ -117,18 +117,13 @@ TEST(Llama, TakesEverySupportedWeightType) {
 TEST(Llama, RefusesOtherWeightTypesByName) {
   GgufWriter writer = MakeTinyLlama({.layers = 1, .hidden = 256, .ffn = 256});
   auto* tensor = writer.FindTensor("blk.0.ffn_up.weight");
-  const uint32_t iq2_xxs = 16;
-  tensor->type_id = iq2_xxs;
-  tensor->data.resize(256 * 66);
-  Opened opened = Open(writer);
+  const uint32_t nvfp4 = 40;
+  tensor->type_id = nvfp4;
+  tensor->data.resize(256 * 4 * 36);
+  const Opened opened = Open(writer);
   ASSERT_FALSE(opened.model);
   EXPECT_EQ(opened.model.error().reason, "unsupported_type");
-  EXPECT_THAT(opened.model.error().message, HasSubstr("IQ2_XXS"));
-  tensor->type_id = formats::GgmlTypeId(DType::kQ2_K);
-  tensor->data.resize(256 * 84);
-  opened = Open(writer);
-  ASSERT_FALSE(opened.model);
-  EXPECT_THAT(opened.model.error().message, HasSubstr("Q2_K"));
+  EXPECT_THAT(opened.model.error().message, HasSubstr("NVFP4"));
 }
 
 TEST(Llama, TiedEmbeddingsInAllShapes) {
@@ -143,7 +138,7 @@ TEST(Llama, TiedEmbeddingsInAllShapes) {
     const Opened opened = Open(writer);
     ASSERT_TRUE(opened.model) << opened.model.error().message;
     EXPECT_FALSE(opened.model->spec().tied_embeddings);
-    EXPECT_EQ(opened.model->spec().lm_head.name, "output.weight");
+    EXPECT_EQ(opened.model->spec().lm_head.weight.name, "output.weight");
   }
 }
 
@@ -151,11 +146,11 @@ TEST(Llama, TakesBiasesWhereTheFileHasThem) {
   const Opened opened = Open(MakeTinyLlama({.biases = true}));
   ASSERT_TRUE(opened.model) << opened.model.error().message;
   const LayerSpec& layer = opened.model->spec().layers[0];
-  EXPECT_EQ(layer.attention.q_bias.cols, 64);
-  EXPECT_EQ(layer.attention.v_bias.cols, 32);
-  EXPECT_EQ(layer.attention.o_bias.name, "blk.0.attn_output.bias");
-  EXPECT_EQ(layer.mlp.gate_bias.cols, 128);
-  EXPECT_EQ(layer.mlp.down_bias.cols, 64);
+  EXPECT_EQ(layer.attention.q.bias.cols, 64);
+  EXPECT_EQ(layer.attention.v.bias.cols, 32);
+  EXPECT_EQ(layer.attention.o.bias.name, "blk.0.attn_output.bias");
+  EXPECT_EQ(layer.mlp.dense.gate.bias.cols, 128);
+  EXPECT_EQ(layer.mlp.dense.down.bias.cols, 64);
   EXPECT_EQ(FaultAfter([](GgufWriter& w) {
               w = MakeTinyLlama({.biases = true});
               w.FindTensor("blk.1.attn_k.bias")->dims = {16};
@@ -169,8 +164,8 @@ TEST(Llama, TakesAHeadWidthOfItsOwn) {
   ASSERT_TRUE(opened.model) << opened.model.error().message;
   const AttentionSpec& a = opened.model->spec().layers[0].attention;
   EXPECT_EQ(a.head_dim, 32);
-  EXPECT_EQ(a.q.rows, 128);
-  EXPECT_EQ(a.o.cols, 128);
+  EXPECT_EQ(a.q.weight.rows, 128);
+  EXPECT_EQ(a.o.weight.cols, 128);
   EXPECT_EQ(a.rope.dims, 32);
 }
 
@@ -251,7 +246,8 @@ TEST(LlamaRope, RefusesNonsense) {
       w.SetFloat(std::string("llama.rope.scaling.") + key, value);
     });
   };
-  EXPECT_EQ(scaling("longrope", "factor", 2), "unsupported llama.rope.scaling.type");
+  EXPECT_EQ(scaling("ntk-by-parts", "factor", 2), "unsupported llama.rope.scaling.type");
+  EXPECT_EQ(scaling("longrope", "factor", 2), "missing_key llama.rope.scaling.short_factor");
   EXPECT_EQ(scaling("linear", "factor", 0), "hparam_range llama.rope.scaling.factor");
   EXPECT_EQ(scaling("linear", "factor", NAN), "hparam_range llama.rope.scaling.factor");
   EXPECT_EQ(scaling("yarn", "yarn_beta_slow", 64),
@@ -394,7 +390,7 @@ TEST(LlamaRefuses, OtherModels) {
   EXPECT_EQ(FaultAfter([](GgufWriter& w) { w.SetU32("split.count", 2); }),
             "unsupported split.count");
   EXPECT_EQ(FaultAfter([](GgufWriter& w) { w.SetU32("llama.expert_count", 8); }),
-            "unsupported llama.expert_count");
+            "missing_key llama.expert_used_count");
 }
 
 TEST(Llama, ClaimedContextIsOnlyANumber) {

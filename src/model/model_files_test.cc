@@ -64,15 +64,15 @@ void TouchAll(const ModelFile& model) {
   };
   const ModelSpec& spec = model.spec();
   touch(spec.embedding);
-  touch(spec.final_norm);
-  touch(spec.lm_head);
+  touch(spec.final_norm.weight);
+  touch(spec.lm_head.weight);
   for (const LayerSpec& layer : spec.layers) {
-    touch(layer.attention.q);
-    touch(layer.attention.k);
-    touch(layer.attention.o);
-    touch(layer.mlp.down);
+    touch(layer.attention.q.weight);
+    touch(layer.attention.k.weight);
+    touch(layer.attention.o.weight);
+    touch(layer.mlp.dense.down.weight);
   }
-  const auto tokens = model.gguf().GetStrings("tokenizer.ggml.tokens");
+  const auto tokens = model.gguf()->GetStrings("tokenizer.ggml.tokens");
   ASSERT_TRUE(tokens);
   for (const std::string_view token : *tokens) {
     for (const char c : token) sum ^= static_cast<std::byte>(c);
@@ -151,7 +151,7 @@ TEST_F(ModelOnDisk, WeightsOutliveReleaseAndMoves) {
   auto opened = OpenModel(path_);
   ASSERT_TRUE(opened) << opened.error().message;
   const ModelFile model = std::move(*opened);
-  const WeightSpec& weight = model.spec().layers[0].mlp.up;
+  const WeightSpec& weight = model.spec().layers[0].mlp.dense.up.weight;
   const auto view = *model.Weight(weight);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(view.data) % 32, 0u);
   const size_t size = size_t{64} * 128 * 4;

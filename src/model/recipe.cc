@@ -5,17 +5,61 @@
 #include <algorithm>
 #include <string>
 
+#include "formats/json_file.h"
 #include "formats/untrusted.h"
+#include "model/recipes/list.h"
 
 namespace vivace::model {
 namespace {
 
-constexpr const Recipe* kRecipes[] = {&kLlamaRecipe};
+#define VIVACE_ADDRESS_OF_RECIPE(name) &name,
+constexpr const Recipe* kRecipes[] = {VIVACE_RECIPES(VIVACE_ADDRESS_OF_RECIPE)};
+#undef VIVACE_ADDRESS_OF_RECIPE
 
-std::string KnownArchitectures() {
+// Of layers that carry a state from token to token instead of a cache of all of them.
+constexpr std::string_view kRecurrent[] = {
+    "Qwen3NextForCausalLM",
+    "Lfm2ForCausalLM",
+    "Lfm2MoeForCausalLM",
+    "MambaForCausalLM",
+    "Mamba2ForCausalLM",
+    "JambaForCausalLM",
+    "FalconH1ForCausalLM",
+    "NemotronHForCausalLM",
+    "GraniteMoeHybridForCausalLM",
+    "qwen3next",
+    "lfm2",
+    "lfm2moe",
+    "mamba",
+    "mamba2",
+    "jamba",
+    "falcon-h1",
+    "nemotron_h",
+    "granitehybrid",
+    "rwkv6",
+    "rwkv7",
+    "plamo2",
+};
+
+using Names = std::span<const std::string_view> (*)(const Recipe&);
+
+Names NamesIn(SourceFormat format) {
+  if (format == SourceFormat::kGguf) return [](const Recipe& r) { return r.architectures; };
+  return [](const Recipe& r) { return r.hf.architectures; };
+}
+
+const Recipe* Find(std::string_view architecture, SourceFormat format) {
+  const Names names = NamesIn(format);
+  for (const Recipe* recipe : kRecipes) {
+    if (std::ranges::find(names(*recipe), architecture) != names(*recipe).end()) return recipe;
+  }
+  return nullptr;
+}
+
+std::string KnownArchitectures(SourceFormat format) {
   std::string known;
   for (const Recipe* recipe : kRecipes) {
-    for (const std::string_view name : recipe->architectures) {
+    for (const std::string_view name : NamesIn(format)(*recipe)) {
       if (!known.empty()) known += ", ";
       known += name;
     }
@@ -23,19 +67,34 @@ std::string KnownArchitectures() {
   return known;
 }
 
+struct Refusal {
+  std::string slug;
+  std::string text;
+};
+Refusal WhyNot(std::string_view architecture, SourceFormat format) {
+  const std::string shown = formats::Printable(architecture);
+  if (std::ranges::find(kRecurrent, architecture) != std::end(kRecurrent)) {
+    return {"unsupported_architecture",
+            fmt::format("'{}' has recurrent layers, which are not supported", shown)};
+  }
+  return {"unknown_architecture",
+          fmt::format("'{}' is not supported; known: {}", shown, KnownArchitectures(format))};
+}
+
 }  // namespace
 
 Result<const Recipe*> FindRecipe(const ModelSource& source) {
-  for (const Recipe* recipe : kRecipes) {
-    if (std::ranges::find(recipe->architectures, source.architecture()) !=
-        recipe->architectures.end()) {
-      return recipe;
-    }
-  }
-  return source.KeyFault(
-      ErrorCode::kUnsupported, "unknown_architecture", "general.architecture",
-      fmt::format("'{}' is not supported; known: {}", formats::Printable(source.architecture()),
-                  KnownArchitectures()));
+  if (const Recipe* recipe = Find(source.architecture(), source.format())) return recipe;
+  Refusal refusal = WhyNot(source.architecture(), source.format());
+  return source.KeyFault(ErrorCode::kUnsupported, std::move(refusal.slug), "general.architecture",
+                         std::move(refusal.text));
+}
+
+Result<const Recipe*> FindHfRecipe(std::string_view architecture, std::string_view config_path) {
+  if (const Recipe* recipe = Find(architecture, SourceFormat::kHuggingFace)) return recipe;
+  Refusal refusal = WhyNot(architecture, SourceFormat::kHuggingFace);
+  return formats::FileFault(ErrorCode::kUnsupported, std::move(refusal.slug), config_path,
+                            "architectures", refusal.text);
 }
 
 }  // namespace vivace::model

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "model/hf_names.h"
 #include "model/source.h"
 #include "model/spec.h"
 
@@ -14,15 +15,16 @@ namespace vivace::model {
 
 struct Recipe {
   std::string_view name;                            // "llama"
-  std::span<const std::string_view> architectures;  // what files call it
+  std::span<const std::string_view> architectures;  // what GGUF files call it; may be empty
+  HfNames hf;                                       // and Hugging Face folders
   // Reads and range-checks the hyper-parameters, names every weight with its exact shape. The
   // optional weights it names are those the source has. Reads no weight but rope_freqs.
   Result<ModelSpec> (*build)(const ModelSource& source);
 };
 
-// Unknown: unknown_architecture, naming it and listing the known ones.
+// Unknown: unknown_architecture, naming it and listing the known ones. Known but of a kind we do
+// not compute (recurrent layers): unsupported_architecture.
 Result<const Recipe*> FindRecipe(const ModelSource& source);
-
-extern const Recipe kLlamaRecipe;
+Result<const Recipe*> FindHfRecipe(std::string_view architecture, std::string_view config_path);
 
 }  // namespace vivace::model

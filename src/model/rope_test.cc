@@ -108,6 +108,67 @@ TEST(Rope, AttentionFactorIsYarns) {
   EXPECT_EQ(YarnMscale(0.5), 1.0);
 }
 
+// Numbers of transformers' _compute_dynamic_ntk_parameters, worked out by hand.
+TEST(Rope, DynamicStretchesThetaForLongPrompts) {
+  RopeSpec rope;
+  rope.dims = 8;
+  rope.theta = 10000.0f;
+  rope.scaling = RopeScaling::kDynamic;
+  rope.factor = 2.0f;
+  rope.original_context = 512;
+  EXPECT_EQ(InverseFrequencies(rope, 0)[1], InverseFrequencies(rope, 512)[1]);
+  EXPECT_NEAR(InverseFrequencies(rope, 512)[1], 0.1, 1e-12);
+  // 2 * 1024 / 512 - 1 = 3, to the power of 8 / 6: theta is 43267.487.
+  const auto stretched = InverseFrequencies(rope, 1024);
+  EXPECT_EQ(stretched[0], 1.0);
+  EXPECT_NEAR(stretched[1], std::pow(10000.0 * std::pow(3.0, 4.0 / 3.0), -0.25), 1e-12);
+  EXPECT_NEAR(stretched[1], 0.0693361, 1e-6);
+  EXPECT_EQ(AttentionFactor(rope), 1.0);
+}
+
+TEST(Rope, LongropeDividesByThePromptsLength) {
+  RopeSpec rope;
+  rope.dims = 4;
+  rope.theta = 100.0f;
+  rope.scaling = RopeScaling::kLongrope;
+  rope.factor = 32.0f;
+  rope.original_context = 4096;
+  rope.short_divisors = {1.0f, 2.0f};
+  rope.long_divisors = {4.0f, 5.0f};
+  EXPECT_NEAR(InverseFrequencies(rope, 4096)[1], 0.1 / 2, 1e-12);
+  EXPECT_NEAR(InverseFrequencies(rope, 4097)[0], 1.0 / 4, 1e-12);
+  EXPECT_NEAR(InverseFrequencies(rope, 4097)[1], 0.1 / 5, 1e-12);
+  // sqrt(1 + ln 32 / ln 4096) = sqrt(1 + 5 / 12)
+  EXPECT_NEAR(AttentionFactor(rope), std::sqrt(17.0 / 12.0), 1e-7);
+  rope.attention_factor = 1.25f;
+  EXPECT_EQ(AttentionFactor(rope), 1.25);
+  rope.attention_factor = 0.0f;
+  rope.factor = 1.0f;
+  EXPECT_EQ(AttentionFactor(rope), 1.0);
+}
+
+// gpt-oss: the ramp's ends are not whole pairs. dims 16, theta 10000, 128 tokens: the ends are
+// 16 ln(128 / (b 2 pi)) / (2 ln 10000) = -0.392 (so 0) and 2.618 for b = 32 and 1.
+TEST(Rope, YarnWithoutTruncation) {
+  RopeSpec rope;
+  rope.dims = 16;
+  rope.theta = 10000.0f;
+  rope.scaling = RopeScaling::kYarn;
+  rope.factor = 4.0f;
+  rope.original_context = 128;
+  rope.truncate = false;
+  const double high = 16 * std::log(128 / (2 * std::acos(-1.0))) / (2 * std::log(10000.0));
+  EXPECT_NEAR(high, 2.618, 1e-3);
+  const auto got = InverseFrequencies(rope);
+  for (int pair = 0; pair < 8; ++pair) {
+    const double plain = std::pow(10000.0, -2.0 * pair / 16);
+    const double kept = 1.0 - std::min(pair / high, 1.0);
+    EXPECT_NEAR(got[static_cast<size_t>(pair)], plain * kept + plain / 4 * (1 - kept), 1e-12);
+  }
+  rope.truncate = true;
+  EXPECT_NE(InverseFrequencies(rope)[1], got[1]);
+}
+
 TEST(Rope, NoDimsNoFrequencies) { EXPECT_TRUE(InverseFrequencies(RopeSpec{}).empty()); }
 
 }  // namespace

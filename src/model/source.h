@@ -1,6 +1,7 @@
 // What a recipe may ask of a model file, whatever the file's format: hyper-parameters by canonical
 // name ("block_count"; the GGUF names without the architecture's prefix) and tensors by canonical
 // name ("blk.0.attn_q.weight"). Read-only views; the file outlives the source. Any thread.
+// Errors name keys and tensors as the file does.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +17,9 @@
 
 namespace vivace::model {
 
+// Formats store some weights differently (rows in another order, norms less one): recipes ask this.
+enum class SourceFormat : uint8_t { kGguf, kHuggingFace };
+
 struct SourceTensor {
   std::string_view name;        // as the file calls it
   std::string_view type_name;   // for people
@@ -28,6 +32,7 @@ class ModelSource {
  public:
   virtual ~ModelSource() = default;
 
+  virtual SourceFormat format() const = 0;
   virtual std::string_view architecture() const = 0;  // as the file calls it
   virtual std::string_view model_name() const = 0;    // for people; may be empty
   // Tokens of the file's vocabulary; its arrays agree with each other (else vocab_mismatch).
@@ -37,6 +42,11 @@ class ModelSource {
   virtual Result<int64_t> GetInt(std::string_view key) const = 0;
   virtual Result<double> GetFloat(std::string_view key) const = 0;
   virtual Result<std::string_view> GetString(std::string_view key) const = 0;
+  virtual Result<bool> GetBool(std::string_view key) const = 0;
+  // One for each layer: an array of booleans, of 0 and 1, or of names of layer types, where a
+  // sliding window is true and full attention false.
+  virtual Result<std::vector<bool>> GetFlags(std::string_view key) const = 0;
+  virtual Result<std::vector<double>> GetFloats(std::string_view key) const = 0;
 
   virtual std::optional<SourceTensor> Tensor(std::string_view name) const = 0;
   virtual std::vector<std::string_view> TensorNames() const = 0;

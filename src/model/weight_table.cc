@@ -9,71 +9,74 @@
 namespace vivace::model {
 namespace {
 
-constexpr DType kMatrixTypes[] = {DType::kF32,   DType::kF16,  DType::kBF16, DType::kQ8_0,
-                                  DType::kQ4_0,  DType::kQ4_1, DType::kQ5_0, DType::kQ5_1,
-                                  DType::kQ3_K,  DType::kQ4_K, DType::kQ5_K, DType::kQ6_K,
-                                  DType::kIQ4_NL};
 constexpr DType kVectorTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+constexpr std::string_view kBytes = "U8";  // safetensors' name of the type
 
-bool HasShape(const std::vector<uint64_t>& shape, int64_t rows, int64_t cols) {
-  // Sizes of 1 in front say nothing: [1, n] is a vector of n.
-  const auto first = std::ranges::find_if(shape, [](uint64_t dim) { return dim != 1; });
-  const std::span<const uint64_t> dims(first, shape.end());
-  const auto wanted_rows = static_cast<uint64_t>(rows);
-  const auto wanted_cols = static_cast<uint64_t>(cols);
-  if (rows == 1 && cols == 1) return dims.empty();
-  if (rows == 1) return dims.size() == 1 && dims[0] == wanted_cols;
-  return dims.size() == 2 && dims[0] == wanted_rows && dims[1] == wanted_cols;
+// Sizes of 1 in front say nothing: [1, n] is a vector of n.
+template <typename T>
+std::span<const T> Significant(std::span<const T> shape) {
+  const auto first = std::ranges::find_if(shape, [](T dim) { return dim != 1; });
+  return {first, shape.end()};
+}
+
+bool SameShape(std::span<const uint64_t> shape, std::span<const int64_t> wanted) {
+  const auto a = Significant(shape);
+  const auto b = Significant(wanted);
+  return std::ranges::equal(a, b,
+                            [](uint64_t x, int64_t y) { return x == static_cast<uint64_t>(y); });
 }
 
 bool IsVectorType(DType dtype) {
   return std::ranges::find(kVectorTypes, dtype) != std::end(kVectorTypes);
 }
 
-std::string ShapeText(int64_t rows, int64_t cols) {
-  return rows == 1 ? fmt::format("[{}]", cols) : fmt::format("[{}, {}]", rows, cols);
-}
-
 }  // namespace
 
-bool IsMatrixType(DType dtype) {
-  return std::ranges::find(kMatrixTypes, dtype) != std::end(kMatrixTypes);
+tl::unexpected<Error> WeightTable::Missing(std::string_view name) const {
+  return source_.TensorFault(ErrorCode::kCorruptData, "missing_tensor", name,
+                             "the file lacks this tensor");
 }
 
-Result<SourceTensor> WeightTable::Find(std::string_view name, int64_t rows, int64_t cols) {
+Result<SourceTensor> WeightTable::Find(std::string_view name,
+                                       std::initializer_list<int64_t> shape) {
   auto tensor = source_.Tensor(name);
-  if (!tensor) {
-    return source_.TensorFault(ErrorCode::kCorruptData, "missing_tensor", name,
-                               "the file lacks this tensor");
-  }
-  if (!HasShape(tensor->shape, rows, cols)) {
-    return source_.TensorFault(ErrorCode::kCorruptData, "shape_mismatch", name,
-                               fmt::format("has shape [{}], the model needs {}",
-                                           fmt::join(tensor->shape, ", "), ShapeText(rows, cols)));
+  if (!tensor) return Missing(name);
+  if (!SameShape(tensor->shape, shape)) {
+    // A vector's one row goes without saying.
+    const std::span<const int64_t> wanted(shape.begin() + (*shape.begin() == 1), shape.end());
+    return source_.TensorFault(
+        ErrorCode::kCorruptData, "shape_mismatch", name,
+        fmt::format("has shape [{}], the model needs [{}]", fmt::join(tensor->shape, ", "),
+                    fmt::join(wanted, ", ")));
   }
   used_.emplace_back(tensor->name);
   return *std::move(tensor);
 }
 
-Result<WeightSpec> WeightTable::Matrix(std::string_view name, int64_t rows, int64_t cols) {
-  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, rows, cols));
-  if (!tensor.dtype || !IsMatrixType(*tensor.dtype)) {
-    return source_.TensorFault(
-        ErrorCode::kUnsupported, "unsupported_type", name,
-        fmt::format("weights of type {} are not supported", tensor.type_name));
+Result<WeightSpec> WeightTable::Typed(std::string_view name, const SourceTensor& tensor,
+                                      bool vector) const {
+  if (!tensor.dtype || (vector && !IsVectorType(*tensor.dtype))) {
+    return source_.TensorFault(ErrorCode::kUnsupported, "unsupported_type", name,
+                               fmt::format("{} of type {} are not supported",
+                                           vector ? "vectors" : "weights", tensor.type_name));
   }
-  return WeightSpec{std::string(tensor.name), static_cast<int32_t>(rows),
-                    static_cast<int32_t>(cols)};
+  return WeightSpec{.name = std::string(tensor.name)};
+}
+
+Result<WeightSpec> WeightTable::Matrix(std::string_view name, int64_t rows, int64_t cols) {
+  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {rows, cols}));
+  VIVACE_ASSIGN(WeightSpec weight, Typed(name, tensor, /*vector=*/false));
+  weight.rows = static_cast<int32_t>(rows);
+  weight.cols = static_cast<int32_t>(cols);
+  return weight;
 }
 
 Result<WeightSpec> WeightTable::Vector(std::string_view name, int64_t length) {
-  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, 1, length));
-  if (!tensor.dtype || !IsVectorType(*tensor.dtype)) {
-    return source_.TensorFault(
-        ErrorCode::kUnsupported, "unsupported_type", name,
-        fmt::format("vectors of type {} are not supported", tensor.type_name));
-  }
-  return WeightSpec{std::string(tensor.name), 1, static_cast<int32_t>(length)};
+  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {1, length}));
+  VIVACE_ASSIGN(WeightSpec weight, Typed(name, tensor, /*vector=*/true));
+  weight.rows = 1;
+  weight.cols = static_cast<int32_t>(length);
+  return weight;
 }
 
 Result<WeightSpec> WeightTable::OptionalVector(std::string_view name, int64_t length) {
@@ -81,8 +84,97 @@ Result<WeightSpec> WeightTable::OptionalVector(std::string_view name, int64_t le
   return Vector(name, length);
 }
 
+Result<LinearSpec> WeightTable::Linear(std::string_view name, int64_t rows, int64_t cols,
+                                       Bias bias) {
+  LinearSpec linear;
+  VIVACE_ASSIGN(linear.weight, Matrix(fmt::format("{}.weight", name), rows, cols));
+  const std::string bias_name = fmt::format("{}.bias", name);
+  if (bias == Bias::kNeeded || (bias == Bias::kOptional && Has(bias_name))) {
+    VIVACE_ASSIGN(linear.bias, Vector(bias_name, rows));
+  }
+  return linear;
+}
+
+Result<LinearSpec> WeightTable::Rows(std::string_view name, const RowRange& rows, int64_t cols,
+                                     Bias bias) {
+  LinearSpec linear;
+  VIVACE_ASSIGN(linear.weight, Slice(fmt::format("{}.weight", name), 0, 1, rows, cols));
+  const std::string bias_name = fmt::format("{}.bias", name);
+  if (bias == Bias::kNeeded || (bias == Bias::kOptional && Has(bias_name))) {
+    VIVACE_ASSIGN(linear.bias, VectorSlice(bias_name, 0, 1, rows));
+  }
+  return linear;
+}
+
+namespace {
+
+void Place(WeightSpec& weight, int64_t slice, int64_t slices, const RowRange& rows, int64_t cols) {
+  weight.rows = static_cast<int32_t>(rows.count);
+  weight.cols = static_cast<int32_t>(cols);
+  weight.slice = static_cast<int32_t>(slice);
+  weight.slices = static_cast<int32_t>(slices);
+  weight.first_row = static_cast<int32_t>(rows.first);
+  weight.row_stride = rows.stride;
+}
+
+}  // namespace
+
+Result<WeightSpec> WeightTable::Slice(std::string_view name, int64_t slice, int64_t slices,
+                                      const RowRange& rows, int64_t cols) {
+  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {slices, rows.total, cols}));
+  VIVACE_ASSIGN(WeightSpec weight, Typed(name, tensor, /*vector=*/false));
+  Place(weight, slice, slices, rows, cols);
+  return weight;
+}
+
+Result<WeightSpec> WeightTable::TransposedSlice(std::string_view name, int64_t slice,
+                                                int64_t slices, const RowRange& rows,
+                                                int64_t cols) {
+  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {slices, cols, rows.total}));
+  VIVACE_ASSIGN(WeightSpec weight, Typed(name, tensor, /*vector=*/false));
+  Place(weight, slice, slices, rows, cols);
+  weight.transposed = true;
+  return weight;
+}
+
+Result<WeightSpec> WeightTable::Placed(std::string_view name, std::initializer_list<int64_t> shape,
+                                       WeightSpec place) {
+  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, shape));
+  VIVACE_ASSIGN(const WeightSpec weight, Typed(name, tensor, /*vector=*/false));
+  place.name = weight.name;
+  return place;
+}
+
+Result<WeightSpec> WeightTable::MxSlice(std::string_view blocks, std::string_view scales,
+                                        int64_t slice, int64_t slices, const RowRange& rows,
+                                        int64_t cols) {
+  constexpr int64_t kBlock = 32;
+  VIVACE_ASSIGN(const SourceTensor pairs,
+                Find(blocks, {slices, rows.total, cols / kBlock, kBlock / 2}));
+  VIVACE_ASSIGN(const SourceTensor exponents, Find(scales, {slices, rows.total, cols / kBlock}));
+  for (const auto& [name, tensor] : {std::pair(blocks, pairs), std::pair(scales, exponents)}) {
+    if (tensor.type_name != kBytes || cols % kBlock != 0) {
+      return source_.TensorFault(
+          ErrorCode::kUnsupported, "unsupported_type", name,
+          fmt::format("is of type {}, U8 in whole blocks is needed", tensor.type_name));
+    }
+  }
+  WeightSpec weight{.name = std::string(pairs.name)};
+  Place(weight, slice, slices, rows, cols);
+  weight.scales = exponents.name;
+  return weight;
+}
+
+Result<WeightSpec> WeightTable::VectorSlice(std::string_view name, int64_t slice, int64_t slices,
+                                            const RowRange& rows) {
+  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {slices, rows.total}));
+  VIVACE_ASSIGN(WeightSpec weight, Typed(name, tensor, /*vector=*/true));
+  Place(weight, slice, slices, rows, /*cols=*/1);
+  return weight;
+}
+
 Result<std::vector<float>> WeightTable::ReadFloats(std::string_view name, int64_t length) {
-  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, 1, length));
+  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {1, length}));
   if (tensor.dtype != DType::kF32) {
     return source_.TensorFault(ErrorCode::kUnsupported, "unsupported_type", name,
                                fmt::format("is of type {}, F32 is needed", tensor.type_name));

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "quant/blocks.h"
+#include "quant/iq_blocks.h"
 
 namespace vivace::quant {
 namespace {
@@ -176,6 +177,24 @@ void DequantizeRow(DType dtype, const std::byte* data, int64_t elems, float* out
       return ExpandRow<IQ4_XS, 256>(data, elems, out);
     case DType::kMXFP4:
       return ExpandRow<MXFP4, 32>(data, elems, out);
+    case DType::kIQ1_S:
+      return ExpandRow<IQ1_S, 256>(data, elems, out);
+    case DType::kIQ1_M:
+      return ExpandRow<IQ1_M, 256>(data, elems, out);
+    case DType::kIQ2_XXS:
+      return ExpandRow<IQ2_XXS, 256>(data, elems, out);
+    case DType::kIQ2_XS:
+      return ExpandRow<IQ2_XS, 256>(data, elems, out);
+    case DType::kIQ2_S:
+      return ExpandRow<IQ2_S, 256>(data, elems, out);
+    case DType::kIQ3_XXS:
+      return ExpandRow<IQ3_XXS, 256>(data, elems, out);
+    case DType::kIQ3_S:
+      return ExpandRow<IQ3_S, 256>(data, elems, out);
+    case DType::kTQ1_0:
+      return ExpandRow<TQ1_0, 256>(data, elems, out);
+    case DType::kTQ2_0:
+      return ExpandRow<TQ2_0, 256>(data, elems, out);
   }
 }
 

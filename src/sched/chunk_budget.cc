@@ -5,17 +5,18 @@
 namespace vivace {
 namespace {
 
-// A gap is a step, the publishing of its tokens and a wake-up of whoever sends them. Where senders
-// share the processors with the compute threads, one gap in a hundred is a quarter above the median
-// (tests/bench/itl.py).
-constexpr double kStepShare = 0.8;
+// A gap is a step, the publishing of its tokens and a wake-up of whoever sends them: what a step
+// may take of the target.
+constexpr double kStepShare = 0.9;
 
-// The shortfall is where predictions with it added are exceeded once in some dozens of steps: each
-// excess raises it by kRaise, each step lets kRelease of it go. One slow step costs little, and on
-// a machine that is noisy throughout the margin ends where excesses get rarer, or at the cap.
-constexpr double kRaise = 0.04;
-constexpr double kRelease = 0.006;
-constexpr double kMaxShortfall = 0.5;
+// The margin ends where steps that the limit has shaped take longer than their share about once in
+// a hundred: each that does raises it by kRaise, each lets kRelease of it go. So it is as wide as
+// times are unsteady and no wider; a single slow step costs little, and where the machine is slow
+// in a way that shorter steps do not help, the cap keeps prompts from starving.
+constexpr double kRaise = 0.05;
+constexpr double kRelease = 0.004;
+constexpr double kMaxMargin = 0.5;
+constexpr double kShaped = 0.75;  // of the limit; shorter steps tell nothing about it
 
 }  // namespace
 
@@ -26,7 +27,7 @@ void ChunkBudget::Begin(int32_t decodes, int64_t decode_context) {
 double ChunkBudget::LimitNs() const {
   const auto target = static_cast<double>(target_ns_);
   if (shape_.decodes == 0) return target * kQuietTargets;
-  return target * kStepShare / (1.0 + shortfall_);
+  return target * kStepShare / (1.0 + margin_);
 }
 
 bool ChunkBudget::Fits(const Request& request, int32_t count) const {
@@ -72,13 +73,18 @@ int32_t ChunkBudget::Take(const Request& request) {
 
 void ChunkBudget::Observe(int64_t elapsed_ns) {
   if (!governed() || elapsed_ns <= 0) return;
-  if (mixed() && model_.knows_prompts()) {
-    const bool exceeded =
-        static_cast<double>(elapsed_ns) > model_.Predict(shape_) * (1.0 + shortfall_);
-    shortfall_ -= shortfall_ * kRelease;
-    if (exceeded) shortfall_ = std::min(shortfall_ + kRaise, kMaxShortfall);
-  }
+  if (mixed() && model_.knows_prompts()) AdjustMargin(elapsed_ns);
   model_.Observe(shape_, elapsed_ns);
+}
+
+void ChunkBudget::AdjustMargin(int64_t elapsed_ns) {
+  const double predicted = model_.Predict(shape_);
+  // Above the limit is only what no limit could have made shorter.
+  if (predicted > LimitNs() || predicted < LimitNs() * kShaped) return;
+  margin_ -= margin_ * kRelease;
+  if (static_cast<double>(elapsed_ns) > static_cast<double>(target_ns_) * kStepShare) {
+    margin_ = std::min(margin_ + kRaise, kMaxMargin);
+  }
 }
 
 }  // namespace vivace

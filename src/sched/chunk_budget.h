@@ -2,7 +2,8 @@
 // longer than the target. Counts time, as a StepCostModel predicts it; rows are the scheduler's.
 //
 // - With a decode in the step, prompts get what the target leaves of its time. A part of the target
-//   stays free for publishing and sockets, and as much as predictions have lately fallen short.
+//   stays free for publishing and sockets, and a margin that grows while steps filled up to the
+//   limit exceed that part all the same, and shrinks while they do not.
 // - Without one nobody waits for a token, but a request that arrives meanwhile waits for the whole
 //   step: it may take a few times the target.
 // - The first prompt in a step always gets kMinChunk tokens, so prompts advance however long the
@@ -53,14 +54,15 @@ class ChunkBudget {
  private:
   bool governed() const { return target_ns_ > 0; }
   double LimitNs() const;
+  void AdjustMargin(int64_t elapsed_ns);
   bool Fits(const Request& request, int32_t count) const;
   int32_t LargestThatFits(const Request& request) const;
   int32_t Least() const;
 
   const int64_t target_ns_;
   StepCostModel model_;
-  StepShape shape_;       // of the step being planned or in flight
-  double shortfall_ = 0;  // what predictions of mixed steps lack, lately, as a share of them
+  StepShape shape_;    // of the step being planned or in flight
+  double margin_ = 0;  // what steps with decodes may have to take longer, as a share
 };
 
 }  // namespace vivace

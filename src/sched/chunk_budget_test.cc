@@ -139,5 +139,16 @@ TEST_F(ChunkBudgetTest, UnsteadyTimesMakeRoomForThemselvesAndAreForgotten) {
   EXPECT_GE(Step(8, 0), steady - ChunkBudget::kMinChunk);
 }
 
+// A margin is for steps that can be made shorter: slow decodes alone and a prompt's small rest do
+// not widen it.
+TEST_F(ChunkBudgetTest, OnlyStepsTheLimitShapesTellAboutIt) {
+  Learn();
+  const int32_t steady = Step(8, 0);
+  for (int i = 0; i < 50; ++i) Step(100, 0);  // far over the target, whatever the chunk
+  for (int i = 0; i < 50; ++i) Step(8, 0, 16, i % 2 ? 3.0 : 1.0);  // far under the limit
+  for (int i = 0; i < 32; ++i) Step(8, i * 100, 60);  // the model forgets the slow ones
+  EXPECT_GE(Step(8, 0), steady - 2);
+}
+
 }  // namespace
 }  // namespace vivace

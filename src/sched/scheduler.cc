@@ -13,12 +13,18 @@ int64_t MaxComputed(int64_t prompt_len, int64_t max_tokens) {
   return prompt_len + std::max<int64_t>(max_tokens - 1, 0);
 }
 
+KvCacheConfig KvConfigOf(const SchedulerConfig& config) {
+  KvCacheConfig kv = config.kv;
+  kv.max_chunk = config.max_num_batched_tokens;
+  return kv;
+}
+
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerConfig& config, std::unique_ptr<BlockHasher> hasher)
     : config_(config),
       max_running_(std::min(config.max_num_seqs, config.max_num_batched_tokens)),
-      kv_(config.kv, std::move(hasher)),
+      kv_(KvConfigOf(config), std::move(hasher)),
       budget_(config.max_itl_ns) {
   VIVACE_CHECK(max_running_ >= 1 && config.max_model_len >= 1);
   slots_.resize(static_cast<size_t>(max_running_), nullptr);
@@ -30,10 +36,12 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::unique_ptr<BlockHasher>
 
 void Scheduler::Reserve(StepPlan* plan, PlanChanges* changes, Effects* effects) const {
   const size_t seqs = slots_.size();
-  const int32_t blocks = std::min(kv_.BlocksFor(config_.max_model_len), config_.kv.num_blocks);
+  const KvWindows& windows = config_.kv.windows;
+  int32_t blocks = kv_.BlocksFor(config_.max_model_len);  // of a table
+  if (windows.num_full() > 0) blocks = std::min(blocks, config_.kv.num_blocks);
   plan->items.reserve(seqs);
   plan->tokens.reserve(static_cast<size_t>(config_.max_num_batched_tokens));
-  plan->block_ids.reserve(seqs * static_cast<size_t>(blocks));
+  plan->block_ids.reserve(seqs * static_cast<size_t>(blocks) * static_cast<size_t>(windows.size()));
   changes->released.reserve(seqs);
   changes->bound.reserve(seqs);
   changes->preempted.reserve(seqs);
@@ -45,8 +53,8 @@ bool Scheduler::CanEverFit(const SchedulerConfig& config, int64_t prompt_len, in
   if (prompt_len < 1 || prompt_len > config.max_model_len) return false;
   if (max_tokens < 0 || (max_tokens > 0 && prompt_len == config.max_model_len)) return false;
   const int64_t outputs = std::min(max_tokens, config.max_model_len - prompt_len);
-  const int64_t room = int64_t{config.kv.num_blocks} * config.kv.block_size;
-  return MaxComputed(prompt_len, outputs) <= room;
+  return MostBlocks(config.kv.windows, config.kv.block_size, MaxComputed(prompt_len, outputs),
+                    config.max_num_batched_tokens) <= config.kv.num_blocks;
 }
 
 void Scheduler::Add(const NewSequence& added) {

@@ -18,6 +18,9 @@
 //   later.
 // - A sequence starts only when the cache has room for all its tokens so far plus one more block
 //   for itself and for each running sequence that will need one: preemption is the exception.
+// - In a window group (kv/kv_groups.h) a sequence claims, when it starts, what its window and the
+//   largest chunk need together; it then takes and gives back blocks within the claim. Where the
+//   text above says room or blocks, claims of others are not free.
 // - Out of blocks: cached contents go first, then the last sequence in order that frees something
 //   is preempted (its KV is recomputed later). The first in order never is, so something always
 //   ends.
@@ -46,7 +49,7 @@ struct SchedulerConfig {
   int32_t max_num_batched_tokens = 512;  // the budget
   int32_t max_model_len = 0;             // tokens of a sequence, prompt and output
   int64_t max_itl_ns = 0;  // most time between tokens of a stream, if it can be; 0: any
-  KvCacheConfig kv;
+  KvCacheConfig kv;        // max_chunk is the budget, whatever it says
 };
 
 enum class SeqFinish : uint8_t { kNone, kStop, kLength, kError };
@@ -185,7 +188,7 @@ class Scheduler final {
   int32_t Headroom(const Sequence& candidate) const;
   int32_t BudgetLeft(const StepPlan& plan) const;
   int32_t TakeChunk(const Sequence& sequence, const StepPlan& plan);
-  void AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan) const;
+  void AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan);
 
   // scheduler_commit.cc
   void ObserveTime(const StepPlan& plan, int64_t elapsed_ns);
@@ -195,6 +198,7 @@ class Scheduler final {
   // scheduler_check.cc
   std::string CheckRunning(std::vector<int32_t>* refs) const;
   std::string CheckWaiting() const;
+  std::string CheckClaims() const;
 
   SchedulerConfig config_;
   int32_t max_running_;

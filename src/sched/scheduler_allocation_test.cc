@@ -43,13 +43,15 @@ namespace vivace {
 namespace {
 
 // Starts, prefix hits, preemptions, ends, aborts: all in steps that allocate nothing.
-TEST(SchedulerAllocation, StepsAllocateNothing) {
+void ExpectStepsAllocateNothing(const KvWindows& windows, int32_t num_blocks) {
+  allocations = 0;
   SchedulerConfig config;
   config.max_num_seqs = 8;
   config.max_num_batched_tokens = 32;
   config.max_model_len = 128;
   config.max_itl_ns = 5'000'000;
-  config.kv = {.num_blocks = 14, .block_size = 8, .enable_prefix_caching = true};
+  config.kv = {
+      .num_blocks = num_blocks, .block_size = 8, .enable_prefix_caching = true, .windows = windows};
   Scheduler scheduler(config);
   StepPlan plan;
   PlanChanges changes;
@@ -60,7 +62,7 @@ TEST(SchedulerAllocation, StepsAllocateNothing) {
 
   int64_t steps = 0;
   for (SeqKey key = 0; key < 60; ++key) {
-    const std::vector<TokenId> prompt(20 + key % 13, static_cast<TokenId>(key % 3));
+    const std::vector<TokenId> prompt(20 + key / 2 % 13, static_cast<TokenId>(key / 2 % 3));
     NewSequence sequence;
     sequence.key = key;
     sequence.group = key / 2;
@@ -90,8 +92,17 @@ TEST(SchedulerAllocation, StepsAllocateNothing) {
   EXPECT_EQ(allocations, 0) << "in " << steps << " steps";
   EXPECT_GT(scheduler.stats().preemptions, 0);
   EXPECT_GT(scheduler.stats().prefix_hits, 0);
+}
 
-  // The counter counts. Called as functions: a new expression may be left out.
+TEST(SchedulerAllocation, StepsAllocateNothing) { ExpectStepsAllocateNothing({}, 14); }
+
+TEST(SchedulerAllocation, StepsOfWindowGroupsAllocateNothing) {
+  ExpectStepsAllocateNothing({0, 12, 30}, 30);
+}
+
+TEST(SchedulerAllocation, TheCounterCounts) {
+  allocations = 0;
+  // Called as functions: a new expression may be left out.
   counting = true;
   ::operator delete(::operator new(1));
   OPENSSL_free(OPENSSL_malloc(1));

@@ -71,7 +71,8 @@ bool Scheduler::MakeRoom(size_t running_index, PlanChanges* changes) {
 
 // The first in order is never preempted. When it is short of a block, another one can always free
 // one: it fits alone, so others hold blocks that it does not; of the sequences holding these, the
-// last to start has computed a tail of its own that nobody else has matched.
+// last to start has computed a tail of its own that nobody else has matched. Of a window group each
+// has a claim of its own.
 Sequence* Scheduler::LastThatFrees(size_t running_index) const {
   const size_t first = std::max<size_t>(running_index, 1);
   for (size_t i = running_.size(); i > first; --i) {
@@ -90,7 +91,7 @@ void Scheduler::Preempt(Sequence* sequence, PlanChanges* changes) {
   ++counters_.preemptions;
 }
 
-// Their blocks were all taken when they started, so nothing can fail.
+// Their blocks were all taken or claimed when they started, so nothing can fail.
 void Scheduler::PlanRunningPrompts(StepPlan* plan) {
   for (Sequence* sequence : running_) {
     if (sequence->decoding()) continue;
@@ -145,21 +146,21 @@ bool Scheduler::TryStart(Sequence* sequence, PlanChanges* changes) {
   return true;
 }
 
-// Free blocks to leave when `candidate` starts: one for each sequence that will yet need one, so
+// Blocks to leave available when `candidate` starts: those that each sequence will yet need, so
 // that all can cross their next block boundary without a preemption.
 int32_t Scheduler::Headroom(const Sequence& candidate) const {
   if (running_.empty()) return 0;  // alone, whatever fits may start
-  int32_t growing = kv_.BlocksFor(candidate.max_len) > kv_.BlocksFor(candidate.length());
+  int32_t growing = kv_.NextGrowth(candidate.length(), candidate.max_len);
   for (const Sequence* sequence : running_) {
-    growing +=
-        kv_.BlocksFor(sequence->max_len) > static_cast<int32_t>(sequence->kv.blocks().size());
+    growing += kv_.NextGrowth(sequence->kv, sequence->max_len);
   }
   return std::max(growing, config_.kv.num_blocks / kWatermarkDivisor);
 }
 
-void Scheduler::AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan) const {
+void Scheduler::AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan) {
   const int32_t begin = sequence->computed;
   const int32_t end = begin + num_tokens;
+  kv_.Advance(&sequence->kv, end);
   const bool wants_rows = sequence->wants_prompt_rows;
 
   PlanItem item;
@@ -178,8 +179,10 @@ void Scheduler::AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan) 
 
   const TokenId* tokens = sequence->tokens.data();
   plan->tokens.insert(plan->tokens.end(), tokens + begin, tokens + end);
-  const auto blocks = sequence->kv.blocks().first(static_cast<size_t>(item.num_blocks));
-  plan->block_ids.insert(plan->block_ids.end(), blocks.begin(), blocks.end());
+  for (int32_t group = 0; group < sequence->kv.num_groups(); ++group) {
+    const auto blocks = sequence->kv.blocks(group).first(static_cast<size_t>(item.num_blocks));
+    plan->block_ids.insert(plan->block_ids.end(), blocks.begin(), blocks.end());
+  }
   sequence->planned = num_tokens;
 }
 

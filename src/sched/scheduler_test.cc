@@ -525,6 +525,72 @@ TEST_F(SchedulerTest, ASecondRequestFindsThePromptAndItsOwnSaltOnly) {
   EXPECT_EQ(scheduler->stats().prefix_hits, 64);
 }
 
+// --- window groups (see kv/kv_window_groups_test.cc)
+// ---------------------------------------------------------------------------------
+
+class WindowsTest : public SchedulerTest {
+ protected:
+  // A full group and three with a window of 20 tokens.
+  static SchedulerConfig Windows(int32_t num_blocks) {
+    SchedulerConfig config = SmallConfig();
+    config.kv.num_blocks = num_blocks;
+    config.kv.windows = {0, 20, 20, 20};
+    return config;
+  }
+};
+
+TEST_F(WindowsTest, FitIsCountedOverTheGroups) {
+  // A window and a chunk of 64 touch (19 + 64 + 14) / 16 + 1 = 7 blocks.
+  const SchedulerConfig config = Windows(20 + 3 * 7);
+  EXPECT_TRUE(Scheduler::CanEverFit(config, 320, 1));
+  EXPECT_FALSE(Scheduler::CanEverFit(config, 320, 2));
+  EXPECT_TRUE(Scheduler::CanEverFit(Windows(16), 64, 1)) << "short ones need less than a window";
+  EXPECT_FALSE(Scheduler::CanEverFit(Windows(15), 64, 1));
+}
+
+TEST_F(WindowsTest, APlanHasATableForEachGroup) {
+  Start(Windows(60));
+  Add(1, Prompt(150), 30);
+  Step();
+  Step();
+  Plan();
+  ASSERT_EQ(plan.items.size(), 1u);
+  const PlanItem& item = plan.items[0];
+  EXPECT_EQ(item.first_position, 128);
+  EXPECT_EQ(item.num_blocks, 10);
+  ASSERT_EQ(plan.block_ids.size(), 40u);
+  for (int32_t group = 0; group < 4; ++group) {
+    for (int32_t i = 0; i < 10; ++i) {
+      // Position 128 sees 109 and on.
+      EXPECT_EQ(plan.block_ids[group * 10 + i].valid(), group == 0 || i >= 6) << group << " " << i;
+    }
+  }
+  Commit();
+  Drain();
+  EXPECT_EQ(outputs[1], 30);
+  ExpectIdle();
+}
+
+TEST_F(WindowsTest, WhatJustFitsRunsToItsLengthAlone) {
+  Start(Windows(20 + 3 * 7));
+  Add(1, Prompt(200), 121);
+  Add(2, Prompt(200), 121);
+  Drain();
+  EXPECT_EQ(outputs[1], 121);
+  EXPECT_EQ(outputs[2], 121);
+  ExpectIdle();
+}
+
+// Four streams and their windows fit where four whole sequences would not.
+TEST_F(WindowsTest, WindowsMakeRoom) {
+  Start(Windows(4 * (10 + 3 * 3)));
+  for (SeqKey key = 1; key <= 4; ++key) Add(key, Prompt(16, static_cast<TokenId>(key * 100)), 145);
+  Drain();
+  for (SeqKey key = 1; key <= 4; ++key) EXPECT_EQ(outputs[key], 145);
+  EXPECT_EQ(scheduler->stats().preemptions, 0);
+  ExpectIdle();
+}
+
 class ChoicesTest : public SchedulerTest {
  protected:
   void AddChoices(int32_t n, const Tokens& prompt) {

@@ -18,17 +18,29 @@ enum class LogitRows : uint8_t {
 };
 
 // One sequence's share of the step: tokens [first_token, first_token + num_tokens) of the plan at
-// positions [first_position, ...). Its block table is block_ids[first_block .. + num_blocks).
+// positions [first_position, ...). Its block table in group g of the cache (kv/kv_groups.h) is
+// block_ids[first_block + g * num_blocks .. + num_blocks). In a window group the ids of blocks that
+// none of its tokens sees are invalid.
 struct PlanItem {
   SeqSlot slot;
   int32_t first_token = 0;
   int32_t num_tokens = 0;
   int32_t first_position = 0;
   int32_t first_block = 0;
-  int32_t num_blocks = 0;
+  int32_t num_blocks = 0;  // of one group
   LogitRows logit_rows = LogitRows::kNone;
   bool sample = false;             // draw one token after the last row
   TokenId next_prompt_token = -1;  // kAll: the prompt token after this chunk, -1 at its end
+
+  // Its rows whose logits are needed: the plan's [first_logit_row(), end_logit_row()).
+  int32_t first_logit_row() const {
+    return logit_rows == LogitRows::kAll ? first_token : end_logit_row() - (sample ? 1 : 0);
+  }
+  int32_t end_logit_row() const {
+    // A prompt's last row predicts no token of the prompt.
+    const bool skips_last = logit_rows == LogitRows::kAll && !sample && next_prompt_token < 0;
+    return first_token + num_tokens - (skips_last ? 1 : 0);
+  }
 };
 
 struct StepPlan {

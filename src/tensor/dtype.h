@@ -24,7 +24,17 @@ enum class DType : uint8_t {
   kIQ4_NL,
   kIQ4_XS,
   kMXFP4,
+  kIQ1_S,  // from here on: read by expanding, no kernel computes with them
+  kIQ1_M,
+  kIQ2_XXS,
+  kIQ2_XS,
+  kIQ2_S,
+  kIQ3_XXS,
+  kIQ3_S,
+  kTQ1_0,
+  kTQ2_0,
 };
+inline constexpr int kNumDTypes = static_cast<int>(DType::kTQ2_0) + 1;
 
 struct DTypeInfo {
   DType dtype;

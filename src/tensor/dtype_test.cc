@@ -7,8 +7,6 @@
 namespace vivace {
 namespace {
 
-constexpr int kNumDTypes = static_cast<int>(DType::kMXFP4) + 1;
-
 TEST(DType, TableIsInOrderAndNamesAreUnique) {
   std::set<std::string_view> names;
   for (int i = 0; i < kNumDTypes; ++i) {

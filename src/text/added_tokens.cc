@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "text/unicode.h"
+#include "text/unicode_class.h"
 
 namespace vivace {
 namespace {
@@ -14,22 +15,15 @@ bool IsSpaceAt(std::string_view text, size_t pos, size_t* length) {
   return c.valid && (unicode::Properties(c.code_point) & unicode::kSpace) != 0;
 }
 
-size_t SkipSpaces(std::string_view text, size_t pos) {
-  size_t length = 0;
-  while (pos < text.size() && IsSpaceAt(text, pos, &length)) pos += length;
-  return pos;
+bool IsWordAt(std::string_view text, size_t pos) {
+  return (unicode::Classes(utf8::Decode(text, pos).code_point) & unicode::kWord) != 0;
 }
 
-// The begin of the white space that ends at `end`, not before `from`.
-size_t SpacesBefore(std::string_view text, size_t from, size_t end) {
-  while (end > from) {
-    size_t begin = end - 1;
-    while (begin > from && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
-    size_t length = 0;
-    if (!IsSpaceAt(text, begin, &length) || begin + length != end) return end;
-    end = begin;
-  }
-  return end;
+// The begin of the character that ends at `end` > from.
+size_t CharacterBefore(std::string_view text, size_t from, size_t end) {
+  size_t begin = end - 1;
+  while (begin > from && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+  return begin;
 }
 
 }  // namespace
@@ -73,7 +67,7 @@ void AddedTokens::Insert(int32_t token) {
     }
     node = child;
   }
-  nodes_[node].token = token;
+  if (nodes_[node].token < 0) nodes_[node].token = token;  // of equals the first
 }
 
 const AddedTokens::Token* AddedTokens::LongestAt(std::string_view text, size_t pos,
@@ -92,15 +86,38 @@ const AddedTokens::Token* AddedTokens::LongestAt(std::string_view text, size_t p
 
 std::optional<AddedTokens::Match> AddedTokens::Find(std::string_view text, size_t from,
                                                     TrustedRuns* trusted) const {
+  if (tokens_.empty()) return std::nullopt;
   for (size_t pos = from; pos < text.size(); ++pos) {
     if (!begins_[static_cast<unsigned char>(text[pos])]) continue;
     const Token* token = LongestAt(text, pos, trusted->EndAt(pos));
-    if (token == nullptr) continue;
-    const size_t end = pos + token->content.size();
-    return Match{token->lstrip ? SpacesBefore(text, from, pos) : pos,
-                 token->rstrip ? SkipSpaces(text, end) : end, token->id};
+    if (token != nullptr) return Match{pos, pos + token->content.size(), token};
   }
   return std::nullopt;
+}
+
+bool AddedTokens::IsWord(std::string_view text, const Match& match) {
+  if (!match.token->single_word) return true;
+  if (match.end < text.size() && IsWordAt(text, match.end)) return false;
+  return match.begin == 0 || !IsWordAt(text, CharacterBefore(text, 0, match.begin));
+}
+
+// The begin of the white space that ends at `end`, not before `from`.
+size_t AddedTokens::Spaces::Before(std::string_view text, size_t from, size_t end) {
+  while (end > from) {
+    const size_t begin = CharacterBefore(text, from, end);
+    size_t length = 0;
+    if (!IsSpaceAt(text, begin, &length) || begin + length != end) return end;
+    end = begin;
+  }
+  return end;
+}
+
+size_t AddedTokens::Spaces::After(std::string_view text, size_t pos) {
+  if (run_begin <= pos && pos <= run_end) return run_end;
+  run_begin = pos;
+  size_t length = 0;
+  while (pos < text.size() && IsSpaceAt(text, pos, &length)) pos += length;
+  return run_end = pos;
 }
 
 std::optional<TokenId> AddedTokens::FindControl(std::string_view content) const {

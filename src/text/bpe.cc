@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 
 namespace vivace {
 namespace {
@@ -33,10 +34,11 @@ Bpe::Bpe(std::span<const std::string_view> tokens, const std::vector<bool>& enco
   pairs_.assign(capacity, kEmptySlot);
   mask_ = capacity - 1;
   shift_ = 64 - std::countr_zero(capacity);
-  results_.reserve(merges.size());
   for (const Merge& merge : merges) {
-    InsertPair(PairKey(merge.left, merge.right), static_cast<uint32_t>(results_.size()));
-    results_.push_back(merge.result);
+    VIVACE_CHECK(merge.rank < limits::kMaxMerges);
+    if (results_.size() <= merge.rank) results_.resize(merge.rank + 1);
+    results_[merge.rank] = merge.result;
+    InsertPair(PairKey(merge.left, merge.right), merge.rank);
   }
 }
 
@@ -83,10 +85,16 @@ void Bpe::MergePiece(std::string_view piece, Scratch* scratch, std::vector<Token
 }
 
 template <typename Add>
+void Bpe::ForEachSymbol(std::string_view piece, Add add) const {
+  if (options_.characters) return ForEachCharacterToken(piece, add);
+  ForEachByteToken(piece, add);
+}
+
+template <typename Add>
 void Bpe::ForEachByteToken(std::string_view piece, Add add) const {
   bool in_unknown = false;
   for (const char byte : piece) {
-    const TokenId id = options_.byte_tokens[static_cast<unsigned char>(byte)];
+    const TokenId id = options_.byte_tokens.ids[static_cast<unsigned char>(byte)];
     if (id >= 0) {
       add(id);
     } else if (options_.unknown >= 0 && !(in_unknown && options_.fuse_unknown)) {
@@ -96,11 +104,44 @@ void Bpe::ForEachByteToken(std::string_view piece, Add add) const {
   }
 }
 
+TokenId Bpe::CharacterToken(std::string_view character, bool first, bool last) const {
+  const std::string_view prefix = first ? "" : std::string_view(options_.continuing_prefix);
+  const std::string_view suffix = last ? std::string_view(options_.word_suffix) : "";
+  if (prefix.empty() && suffix.empty()) return whole_tokens_.Find(character);
+  std::string name(prefix);
+  return whole_tokens_.Find(name.append(character).append(suffix));
+}
+
+// As Hugging Face does it to the letter: an unknown token waits for the next known character, and
+// bytes that stand in for a character do not end the wait.
+template <typename Add>
+void Bpe::ForEachCharacterToken(std::string_view piece, Add add) const {
+  bool waiting = false;  // an unknown token
+  const auto end_wait = [&] {
+    if (waiting) add(options_.unknown);
+    waiting = false;
+  };
+  for (size_t pos = 0; pos < piece.size();) {
+    const size_t length = utf8::Decode(piece, pos).length;
+    const std::string_view character = piece.substr(pos, length);
+    const TokenId id = CharacterToken(character, pos == 0, pos + length == piece.size());
+    pos += length;
+    if (id >= 0) {
+      end_wait();
+      add(id);
+    } else if (!options_.byte_tokens.ForEach(character, add) && options_.unknown >= 0) {
+      if (!options_.fuse_unknown) end_wait();
+      waiting = true;
+    }
+  }
+  end_wait();
+}
+
 void Bpe::MergeShort(std::string_view piece, std::vector<TokenId>* out) const {
   TokenId ids[kShortPiece];
   uint32_t ranks[kShortPiece];  // ranks[i]: of the pair (i, i + 1)
   size_t count = 0;
-  ForEachByteToken(piece, [&](TokenId id) { ids[count++] = id; });
+  ForEachSymbol(piece, [&](TokenId id) { ids[count++] = id; });
   for (size_t i = 0; i + 1 < count; ++i) ranks[i] = RankOf(ids[i], ids[i + 1]);
   while (count > 1) {
     const size_t best = std::min_element(ranks, ranks + count - 1) - ranks;
@@ -124,14 +165,14 @@ void Bpe::PushPair(uint32_t position, Scratch* scratch) const {
 }
 
 // A linked list of symbols and a heap of the pairs that merge. Entries of the heap are not taken
-// out when a neighbour's merge makes them stale: a rank names one pair, so an entry holds exactly
-// if the pair at its position still has its rank.
+// out when a neighbour's merge makes them stale: a rank names one result, and a pair that changes
+// has a longer one, so an entry holds exactly if the pair at its position still has its rank.
 void Bpe::MergeLong(std::string_view piece, Scratch* scratch, std::vector<TokenId>* out) const {
   auto& symbols = scratch->symbols;
   auto& heap = scratch->heap;
   symbols.clear();
   heap.clear();
-  ForEachByteToken(piece, [&](TokenId id) {
+  ForEachSymbol(piece, [&](TokenId id) {
     const auto at = static_cast<uint32_t>(symbols.size());
     symbols.push_back({id, at == 0 ? kNowhere : at - 1, at + 1});
   });

@@ -11,24 +11,31 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/ids.h"
+#include "text/byte_tokens.h"
 #include "text/string_index.h"
 
 namespace vivace {
 
 class Bpe {
  public:
+  // Lower ranks merge first. Merges may share a rank only if they have one result.
   struct Merge {
     TokenId left, right, result;
+    uint32_t rank;
   };
   struct Options {
-    std::array<TokenId, 256> byte_tokens;  // -1: the byte has no token
-    TokenId unknown = -1;                  // for such bytes; -1: they are dropped
-    bool fuse_unknown = false;             // a run of them gives one unknown token
-    bool ignore_merges = false;            // a piece that is a token is that token, unmerged
+    bool characters = false;        // a piece begins as characters, not as bytes
+    ByteTokens byte_tokens;         // what a byte begins as; with characters: the fallback
+    TokenId unknown = -1;           // for what has no token; -1: it is dropped
+    bool fuse_unknown = false;      // a run of that gives one unknown token
+    bool ignore_merges = false;     // a piece that is a token is that token, unmerged
+    std::string continuing_prefix;  // of every character's token but the first
+    std::string word_suffix;        // of the last character's token
   };
   // Memory reused from piece to piece; one per thread of execution.
   class Scratch {
@@ -41,9 +48,10 @@ class Bpe {
     std::vector<uint64_t> heap;  // rank << 32 | position
   };
 
-  // `tokens` are the bytes of every token, which the caller keeps alive; `encodable` says which of
-  // them ordinary text may become. Ids must be in range and below limits::kMaxVocab, merges at most
-  // limits::kMaxMerges, and rank is the index in `merges`; of equal pairs the last counts.
+  // `tokens` are the bytes of every token (with Options::characters: as the file writes it), which
+  // the caller keeps alive; `encodable` says which of them ordinary text may become. Ids must be in
+  // range and below limits::kMaxVocab, merges and ranks at most limits::kMaxMerges; of equal pairs
+  // the last counts.
   Bpe(std::span<const std::string_view> tokens, const std::vector<bool>& encodable,
       std::span<const Merge> merges, const Options& options);
 
@@ -68,7 +76,12 @@ class Bpe {
   void EncodeCut(std::string_view piece, Scratch* scratch, std::vector<TokenId>* out) const;
   void MergePiece(std::string_view piece, Scratch* scratch, std::vector<TokenId>* out) const;
   template <typename Add>
+  void ForEachSymbol(std::string_view piece, Add add) const;
+  template <typename Add>
   void ForEachByteToken(std::string_view piece, Add add) const;
+  template <typename Add>
+  void ForEachCharacterToken(std::string_view piece, Add add) const;
+  TokenId CharacterToken(std::string_view character, bool first, bool last) const;
   void MergeShort(std::string_view piece, std::vector<TokenId>* out) const;
   void MergeLong(std::string_view piece, Scratch* scratch, std::vector<TokenId>* out) const;
   void PushPair(uint32_t position, Scratch* scratch) const;

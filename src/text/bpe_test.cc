@@ -19,10 +19,9 @@ struct RandomBpe {
   Bpe::Options options{};
 
   RandomBpe(std::mt19937* rng, int letters, int count) {
-    options.byte_tokens.fill(-1);
     std::unordered_map<std::string, TokenId> ids;
     for (int i = 0; i < letters; ++i) {
-      options.byte_tokens['a' + i] = i;
+      options.byte_tokens.ids['a' + i] = i;
       texts.push_back(std::string(1, static_cast<char>('a' + i)));
       ids[texts.back()] = i;
     }
@@ -33,9 +32,10 @@ struct RandomBpe {
       if (joined.size() > 12) continue;
       const auto [at, fresh] = ids.emplace(joined, static_cast<TokenId>(texts.size()));
       if (fresh) texts.push_back(joined);
-      merges.push_back({left, right, at->second});
+      merges.push_back({left, right, at->second, 0});
     }
     std::shuffle(merges.begin(), merges.end(), *rng);
+    for (uint32_t rank = 0; Bpe::Merge & merge : merges) merge.rank = rank++;
     tokens.assign(texts.begin(), texts.end());
     encodable.assign(tokens.size(), true);
   }
@@ -43,7 +43,8 @@ struct RandomBpe {
   // The definition: again and again, the leftmost pair of the lowest rank.
   std::vector<TokenId> Naive(std::string_view piece) const {
     std::vector<TokenId> ids;
-    for (const char c : piece) ids.push_back(options.byte_tokens[static_cast<unsigned char>(c)]);
+    for (const char c : piece)
+      ids.push_back(options.byte_tokens.ids[static_cast<unsigned char>(c)]);
     while (true) {
       size_t best_rank = merges.size(), best = 0;
       for (size_t i = 0; i + 1 < ids.size(); ++i) {
@@ -84,10 +85,10 @@ TEST(Bpe, IsTheDefinitionForShortAndLongPieces) {
 TEST(Bpe, ATokenThatMergesDoNotReach) {
   // "abc" is a token, but a+b comes first and ab+c is no merge.
   const std::vector<std::string_view> tokens = {"a", "b", "c", "ab", "bc", "abc"};
-  const std::vector<Bpe::Merge> merges = {{0, 1, 3}, {1, 2, 4}, {0, 4, 5}};
+  const std::vector<Bpe::Merge> merges = {{0, 1, 3, 0}, {1, 2, 4, 1}, {0, 4, 5, 2}};
   Bpe::Options options{};
-  options.byte_tokens.fill(-1);
-  options.byte_tokens['a'] = 0, options.byte_tokens['b'] = 1, options.byte_tokens['c'] = 2;
+  options.byte_tokens.ids['a'] = 0, options.byte_tokens.ids['b'] = 1,
+  options.byte_tokens.ids['c'] = 2;
   const std::vector<bool> all(tokens.size(), true);
   const Bpe merged(tokens, all, merges, options);
   EXPECT_EQ(Encode(merged, "abc"), (std::vector<TokenId>{3, 2}));
@@ -98,10 +99,9 @@ TEST(Bpe, ATokenThatMergesDoNotReach) {
 
 TEST(Bpe, BytesWithoutATokenAreDroppedOrUnknown) {
   const std::vector<std::string_view> tokens = {"a", "b", "ab", "?"};
-  const std::vector<Bpe::Merge> merges = {{0, 1, 2}};
+  const std::vector<Bpe::Merge> merges = {{0, 1, 2, 0}};
   Bpe::Options options{};
-  options.byte_tokens.fill(-1);
-  options.byte_tokens['a'] = 0, options.byte_tokens['b'] = 1;
+  options.byte_tokens.ids['a'] = 0, options.byte_tokens.ids['b'] = 1;
   const std::vector<bool> all(tokens.size(), true);
   EXPECT_EQ(Encode(Bpe(tokens, all, merges, options), "azzb"), (std::vector<TokenId>{2}));
   options.unknown = 3;

@@ -116,7 +116,7 @@ Status CutAfterFinalMessage(std::string_view final_text, RenderedPrompt& prompt)
 
 ChatTemplate::ChatTemplate(jinja::Template parsed)
     : template_(std::move(parsed)),
-      uses_tools_(jinja::ReadsVariable(template_.ast(), "tools")),
+      uses_tools_(Reads("tools")),
       string_content_only_(!jinja::IteratesContent(template_.ast())) {
   accepts_system_role_ = ProbeSystemRole();
 }
@@ -124,6 +124,10 @@ ChatTemplate::ChatTemplate(jinja::Template parsed)
 Result<ChatTemplate> ChatTemplate::Parse(std::string source) {
   VIVACE_ASSIGN(jinja::Template parsed, jinja::Template::Parse(source));
   return ChatTemplate(std::move(parsed));
+}
+
+bool ChatTemplate::Reads(std::string_view name) const {
+  return jinja::ReadsVariable(template_.ast(), name);
 }
 
 bool ChatTemplate::ProbeSystemRole() const {

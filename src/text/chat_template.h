@@ -44,6 +44,8 @@ class ChatTemplate {
   // A null content is None to the template, as in Hugging Face.
   Result<RenderedPrompt> Render(const ChatRenderInput& input) const;
 
+  // The template reads the variable `name` somewhere. Cost: a walk of the template.
+  bool Reads(std::string_view name) const;
   // The template reads `tools`.
   bool uses_tools() const { return uses_tools_; }
   // The template takes content as a string only.

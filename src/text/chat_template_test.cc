@@ -90,6 +90,8 @@ TEST(ChatTemplate, RendersTheDefaultModelsConversations) {
   EXPECT_FALSE(chat.uses_tools());
   EXPECT_TRUE(chat.string_content_only());
   EXPECT_TRUE(chat.accepts_system_role());
+  EXPECT_TRUE(chat.Reads("messages"));
+  EXPECT_FALSE(chat.Reads("documents"));
 }
 
 TEST(ChatTemplate, RendersLlama31Conversations) {

@@ -1,12 +1,14 @@
 // Detokenizer: the text of one choice, token by token.
 //
 // Push gives the characters that the new token completes: valid UTF-8, never half a character.
-// Bytes that begin a character are held back until the rest comes; what cannot become a character
-// is U+FFFD. All deltas joined equal Tokenizer::Decode of all the ids. Owned by one thread; after
-// the first tokens nothing is allocated.
+// Bytes that begin a character are held back until the rest comes, and so is whatever else a later
+// token may still change (see text/decoder.h); what cannot become a character is U+FFFD. All deltas
+// joined equal Tokenizer::Decode of all the ids. Owned by one thread; after the first tokens
+// nothing is allocated.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,14 +23,15 @@ class Detokenizer {
 
   // The view holds until the next call.
   std::string_view Push(TokenId id);
-  // The end: U+FFFD if a character was cut. Then as new.
+  // The end: what was held back. Then as new.
   std::string_view Finish();
 
-  bool holds_back() const { return !pending_.empty(); }
+  bool holds_back() const { return stream_ ? stream_->holds_back() : !pending_.empty(); }
 
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_;
+  std::optional<Decoder::Stream> stream_;  // where tokens are not simply their bytes
   std::string pending_;  // the begin of a character, at most 3 bytes between calls
   std::string out_;
 };

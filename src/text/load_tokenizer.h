@@ -1,4 +1,6 @@
-// A tokenizer from a path: a GGUF file, a tokenizer.json, or a folder that holds one.
+// A tokenizer from a path: a GGUF file, a tokenizer.json, a SentencePiece tokenizer.model, or a
+// folder that holds one of the last two. In a folder, tokenizer_config.json and
+// generation_config.json, where they are, say which tokens begin and end an answer.
 #pragma once
 
 #include <memory>

@@ -2,6 +2,7 @@
 
 #include "base/utf8.h"
 #include "text/unicode.h"
+#include "text/unicode_class.h"
 
 namespace vivace {
 namespace {
@@ -11,22 +12,14 @@ using unicode::kNumber;
 using unicode::kNumeric;
 using unicode::kSpace;
 
-struct NamedKind {
-  std::string_view name;
-  Pretokenizer kind;
-};
-
-// Names under which llama.cpp's converter files models whose Hugging Face pattern is the same.
-constexpr NamedKind kNames[] = {
-    {"gpt-2", Pretokenizer::kGpt2},    {"phi-2", Pretokenizer::kGpt2},
-    {"smollm", Pretokenizer::kSmolLm}, {"starcoder", Pretokenizer::kSmolLm},
-    {"refact", Pretokenizer::kSmolLm}, {"llama-bpe", Pretokenizer::kLlama3},
-    {"llama3", Pretokenizer::kLlama3}, {"llama-v3", Pretokenizer::kLlama3},
-    {"qwen2", Pretokenizer::kQwen2},
-};
-
 #define VIVACE_PATTERN_TAIL R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
-constexpr NamedKind kPatterns[] = {
+#define VIVACE_CASE_TAIL R"(| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"
+#define VIVACE_WORD_A \
+  R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+#define VIVACE_WORD_B \
+  R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+#define VIVACE_CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+constexpr KnownPattern kPatterns[] = {
     {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
      Pretokenizer::kGpt2},
     {R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
@@ -35,16 +28,16 @@ constexpr NamedKind kPatterns[] = {
      Pretokenizer::kLlama3},
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})" VIVACE_PATTERN_TAIL,
      Pretokenizer::kQwen2},
+    {VIVACE_WORD_A VIVACE_CONTRACTION "?|" VIVACE_WORD_B VIVACE_CONTRACTION
+                                      R"(?|\p{N}{1,3})" VIVACE_CASE_TAIL,
+     Pretokenizer::kO200k},
+    {VIVACE_WORD_A "|" VIVACE_WORD_B R"(|\p{N})" VIVACE_CASE_TAIL, Pretokenizer::kTekken},
 };
+#undef VIVACE_CASE_TAIL
+#undef VIVACE_WORD_A
+#undef VIVACE_WORD_B
+#undef VIVACE_CONTRACTION
 #undef VIVACE_PATTERN_TAIL
-
-template <size_t n>
-std::optional<Pretokenizer> Find(const NamedKind (&table)[n], std::string_view name) {
-  for (const NamedKind& entry : table) {
-    if (entry.name == name) return entry.kind;
-  }
-  return std::nullopt;
-}
 
 // One character: its property bits and its length, 0 at the end of the text.
 struct Char {
@@ -147,6 +140,11 @@ size_t SpacesOrNewlinesEnd(const Scanner& s, size_t pos) {
   return after_newline != pos ? after_newline : SpacesEnd(s, pos);
 }
 
+size_t NumbersEnd(const Scanner& s, size_t pos, int most) {
+  for (int i = 0; i < most && s.At(pos).Is(kNumber); ++i) pos += s.At(pos).length;
+  return pos;
+}
+
 size_t Llama3End(const Scanner& s, size_t pos, int max_numbers) {
   if (s.text[pos] == '\'') {
     const size_t end = ContractionEnd(s, pos, /*any_case=*/true);
@@ -154,11 +152,7 @@ size_t Llama3End(const Scanner& s, size_t pos, int max_numbers) {
   }
   const Char c = s.At(pos);
   if (c.Is(kLetter)) return s.SkipAny(pos, kLetter);
-  if (c.Is(kNumber)) {
-    size_t end = pos + c.length;
-    for (int i = 1; i < max_numbers && s.At(end).Is(kNumber); ++i) end += s.At(end).length;
-    return end;
-  }
+  if (c.Is(kNumber)) return NumbersEnd(s, pos, max_numbers);
   const size_t next = pos + c.length;
   if (!IsNewline(s.text[pos]) && s.At(next).Is(kLetter)) return s.SkipAny(next, kLetter);
   const size_t others = s.text[pos] == ' ' ? next : pos;
@@ -170,12 +164,73 @@ size_t Llama3End(const Scanner& s, size_t pos, int max_numbers) {
   return SpacesOrNewlinesEnd(s, pos);
 }
 
+bool IsIn(std::string_view text, size_t pos, uint32_t categories) {
+  if (pos >= text.size()) return false;
+  return (categories >> unicode::CategoryOf(utf8::Decode(text, pos).code_point) & 1) != 0;
+}
+
+constexpr uint32_t Bit(unicode::Category category) { return 1u << category; }
+constexpr uint32_t kCaseless = Bit(unicode::kLm) | Bit(unicode::kLo) | Bit(unicode::kMc) |
+                               Bit(unicode::kMe) | Bit(unicode::kMn);
+constexpr uint32_t kUpper = Bit(unicode::kLu) | Bit(unicode::kLt) | kCaseless;
+constexpr uint32_t kLower = Bit(unicode::kLl) | kCaseless;
+
+size_t SkipCategories(std::string_view text, size_t pos, uint32_t categories) {
+  while (IsIn(text, pos, categories)) pos += utf8::Decode(text, pos).length;
+  return pos;
+}
+
+// upper*lower+ at `pos`, or `pos`. The capitals take all they can; where no small letter follows
+// them, the last caseless one among them stands for it.
+size_t LowerWordEnd(std::string_view text, size_t pos) {
+  size_t last_caseless = pos;
+  size_t end = pos;
+  while (IsIn(text, end, kUpper)) {
+    const bool caseless = IsIn(text, end, kCaseless);
+    end += utf8::Decode(text, end).length;
+    if (caseless) last_caseless = end;
+  }
+  return IsIn(text, end, kLower) ? SkipCategories(text, end, kLower) : last_caseless;
+}
+
+// The end of the word at `pos`, one other character before it included; `pos` if there is none.
+size_t CasedWordEnd(const Scanner& s, size_t pos) {
+  const Char c = s.At(pos);
+  const bool newline = s.text[pos] == '\r' || s.text[pos] == '\n';
+  const bool takes_first = !newline && !c.Is(kLetter | kNumber);
+  const size_t word = takes_first ? pos + c.length : pos;
+  if (const size_t end = LowerWordEnd(s.text, word); end != word) return end;
+  if (takes_first) {
+    if (const size_t end = LowerWordEnd(s.text, pos); end != pos) return end;
+  }
+  const size_t end = SkipCategories(s.text, word, kUpper);
+  return end != word ? end : pos;
+}
+
+size_t CasedEnd(const Scanner& s, size_t pos, int max_numbers, bool contractions) {
+  if (const size_t end = CasedWordEnd(s, pos); end != pos) {
+    return contractions && s.ByteAt(end) == '\'' ? ContractionEnd(s, end, /*any_case=*/true) : end;
+  }
+  const Char c = s.At(pos);
+  if (c.Is(kNumber)) return NumbersEnd(s, pos, max_numbers);
+  const size_t others = s.text[pos] == ' ' ? pos + 1 : pos;
+  if (s.At(others).IsOther()) {
+    size_t end = s.SkipOthers(others);
+    while (IsNewline(s.ByteAt(end)) || s.ByteAt(end) == '/') ++end;
+    return end;
+  }
+  return SpacesOrNewlinesEnd(s, pos);
+}
+
 }  // namespace
 
-std::optional<Pretokenizer> PretokenizerByName(std::string_view name) { return Find(kNames, name); }
+std::span<const KnownPattern> KnownPatterns() { return kPatterns; }
 
 std::optional<Pretokenizer> PretokenizerByPattern(std::string_view pattern) {
-  return Find(kPatterns, pattern);
+  for (const KnownPattern& known : kPatterns) {
+    if (known.pattern == pattern) return known.kind;
+  }
+  return std::nullopt;
 }
 
 size_t PieceEnd(Pretokenizer kind, std::string_view text, size_t pos) {
@@ -188,6 +243,10 @@ size_t PieceEnd(Pretokenizer kind, std::string_view text, size_t pos) {
       return Llama3End(Scanner{text}, pos, 3);
     case Pretokenizer::kQwen2:
       return Llama3End(Scanner{text}, pos, 1);
+    case Pretokenizer::kO200k:
+      return CasedEnd(Scanner{text}, pos, 3, /*contractions=*/true);
+    case Pretokenizer::kTekken:
+      return CasedEnd(Scanner{text}, pos, 1, /*contractions=*/false);
   }
   return text.size();
 }

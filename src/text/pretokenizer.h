@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace vivace {
@@ -18,10 +19,16 @@ enum class Pretokenizer : uint8_t {
   kSmolLm,  // each number on its own, then kGpt2 on what lies between
   kLlama3,  // case-blind contractions, numbers by up to three, newlines with what is before them
   kQwen2,   // as kLlama3, each number on its own
+  kO200k,   // words also end where capitals follow small letters; contractions end them
+  kTekken,  // as kO200k, each number on its own, no contractions
 };
 
-// By GGUF's `tokenizer.ggml.pre`; nullopt when unknown.
-std::optional<Pretokenizer> PretokenizerByName(std::string_view name);
+// Every pattern that has a scanner.
+struct KnownPattern {
+  std::string_view pattern;
+  Pretokenizer kind;
+};
+std::span<const KnownPattern> KnownPatterns();
 
 // By the pattern of a `Split` in tokenizer.json; nullopt when unknown.
 std::optional<Pretokenizer> PretokenizerByPattern(std::string_view pattern);

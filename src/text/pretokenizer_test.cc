@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "text/regex.h"
 #include "text/text_testing.h"
 
 namespace vivace {
@@ -32,9 +33,12 @@ TEST(Pretokenizer, AsTheOracle) {
   const auto cases = testing::GoldenCases();
   for (const auto& row : cases.at("pieces").as_array()) {
     const std::string text(row.at("text").as_string());
-    for (const std::string name : {"gpt-2", "smollm", "llama-bpe", "qwen2"}) {
+    for (const auto& [name, kind] :
+         {std::pair("gpt-2", Pretokenizer::kGpt2), std::pair("smollm", Pretokenizer::kSmolLm),
+          std::pair("llama-bpe", Pretokenizer::kLlama3),
+          std::pair("qwen2", Pretokenizer::kQwen2)}) {
       std::vector<int64_t> lengths, wanted;
-      for (const auto& piece : Pieces(PretokenizerByName(name).value(), text)) {
+      for (const auto& piece : Pieces(kind, text)) {
         lengths.push_back(static_cast<int64_t>(piece.size()));
       }
       for (const auto& length : row.at(name).as_array()) wanted.push_back(length.as_int64());
@@ -61,12 +65,7 @@ TEST(Pretokenizer, Llama3AndQwen2DifferInNumbersOnly) {
   EXPECT_THAT(Pieces(Pretokenizer::kLlama3, "'\u017fa"), ElementsAre("'\u017f", "a"));
 }
 
-TEST(Pretokenizer, NamesAndPatterns) {
-  EXPECT_EQ(PretokenizerByName("llama-bpe"), Pretokenizer::kLlama3);
-  EXPECT_EQ(PretokenizerByName("default"), std::nullopt);
-  EXPECT_EQ(PretokenizerByName(""), std::nullopt);
-  EXPECT_EQ(PretokenizerByPattern(R"(\s+)"), std::nullopt);
-}
+TEST(Pretokenizer, Patterns) { EXPECT_EQ(PretokenizerByPattern(R"(\s+)"), std::nullopt); }
 
 TEST(Pretokenizer, AnyBytesAreTiled) {
   std::mt19937 rng(2);
@@ -79,6 +78,33 @@ TEST(Pretokenizer, AnyBytesAreTiled) {
       std::string joined;
       for (const auto& piece : Pieces(kind, text)) joined += piece;
       ASSERT_EQ(joined, text);
+    }
+  }
+}
+
+// Two independent readings of each pattern: its scanner, and the pattern itself.
+TEST(Pretokenizer, ScannersAgreeWithTheirPatterns) {
+  const std::string_view units[] = {"a", "B",    "'s",     "'LL",  "'\u017f", "1",      "½",
+                                    " ", "  ",   "\n",     "\r\n", "\t",      "\u00a0", "!",
+                                    "/", ".",    "\u0301", "漢",   "ǅ",       "\u02b0", "é",
+                                    "É", "🙂", "\u200d", "_",    "'",       "Σ",      "ſ"};
+  std::mt19937 rng(8);
+  for (const KnownPattern& known : KnownPatterns()) {
+    const auto regex = Regex::Compile(known.pattern);
+    ASSERT_TRUE(regex) << regex.error().message;
+    Regex::Matcher matcher(**regex);
+    for (int round = 0; round < 5000; ++round) {
+      std::string text;
+      for (size_t count = rng() % 12; count > 0; --count) text += units[rng() % std::size(units)];
+      matcher.Reset(text);
+      size_t pos = 0;
+      while (const auto match = matcher.Next()) {
+        ASSERT_EQ(match->begin, pos) << ::testing::PrintToString(text);
+        pos = match->end;
+        ASSERT_EQ(PieceEnd(known.kind, text, match->begin), pos)
+            << known.pattern << " on " << ::testing::PrintToString(text);
+      }
+      ASSERT_EQ(pos, text.size());
     }
   }
 }

@@ -13,6 +13,7 @@
 
 #include "text/byte_alphabet.h"
 #include "text/load_tokenizer.h"
+#include "text/sentence_piece.h"
 #include "text/tokenizer.h"
 
 namespace vivace::testing {
@@ -68,6 +69,45 @@ inline TokenizerData TinyData() {
   data.types[262] = TokenType::kUserDefined;
   data.bos = 260;
   data.eos = 261;
+  return data;
+}
+
+// SentencePiece's kind: <unk> (0), <0x00> to <0xFF> (1 to 256), and a few words from 257.
+inline TokenizerData TinySentencePiece(bool unigram) {
+  TokenizerData data;
+  data.tokens = {"<unk>"};
+  for (int byte = 0; byte < 256; ++byte) data.tokens.push_back(fmt::format("<0x{:02X}>", byte));
+  for (const char* word :
+       {"\u2581", "a", "b", "1", "aa", "\u2581\u2581", "aaaa", "\u2581a", "語"}) {
+    data.tokens.push_back(word);
+  }
+  data.types.assign(data.tokens.size(), TokenType::kNormal);
+  data.types[0] = TokenType::kUnknown;
+  for (int byte = 0; byte < 256; ++byte) data.types[1 + byte] = TokenType::kByte;
+  for (size_t id = 0; id < data.tokens.size(); ++id) data.scores.push_back(-double(id));
+  data.unknown = 0;
+  sentence_piece::SetUpBpe(/*prefix=*/true, &data);
+  if (unigram) {
+    data.model = TokenizerData::Model::kUnigram;
+    data.merge_by_score = false;
+  }
+  return data;
+}
+
+// BERT's kind: [UNK] (0) and a few words.
+inline TokenizerData TinyWordPiece() {
+  TokenizerData data;
+  data.tokens = {"[UNK]", "a", "##a", "##aa", "b", "##b", "語", "!", "1", "##1"};
+  data.types.assign(data.tokens.size(), TokenType::kNormal);
+  data.types[0] = TokenType::kUnknown;
+  data.unknown = 0;
+  data.model = TokenizerData::Model::kWordPiece;
+  data.continuing_prefix = "##";
+  data.max_word_characters = size_t{1} << 30;
+  data.normalizer = {normalize::Bert{true, true, true, true}};
+  data.cutter = {cut::Split{TextPattern(CharKind::kSpace), cut::Behavior::kRemoved, false},
+                 cut::Split{TextPattern(CharKind::kPunctuation), cut::Behavior::kIsolated, false}};
+  data.decoder = {decode::WordPiece{}};
   return data;
 }
 

@@ -13,7 +13,9 @@
 
 #include "base/ids.h"
 #include "base/result.h"
-#include "text/pretokenizer.h"
+#include "text/decoder.h"
+#include "text/normalizer.h"
+#include "text/word_cutter.h"
 
 namespace vivace {
 
@@ -29,30 +31,48 @@ enum class TokenType : uint8_t {  // numbered as in GGUF's tokenizer.ggml.token_
 // Flags of a control or user-defined token; most have none of them.
 struct AddedTokenFlags {
   TokenId id = -1;
-  bool lstrip = false;      // takes the white space before it
-  bool rstrip = false;      // takes the white space after it
-  bool normalized = false;  // matched in the normalised text
+  bool lstrip = false;       // takes the white space before it
+  bool rstrip = false;       // takes the white space after it
+  bool normalized = false;   // matched in the normalised text, and normalised itself
+  bool single_word = false;  // only where no letter or digit touches it
+  bool in_model = false;     // a user-defined token that the model has too: text may become it
 };
 
 struct TokenizerData {
-  enum class Normalizer : uint8_t { kNone, kNfc };
+  enum class Model : uint8_t { kBpe, kUnigram, kWordPiece, kWordLevel };
 
-  // Normal tokens are written in the byte-level alphabet, as in the files; special ones plainly.
-  // An empty string is an id that has no token.
+  Model model = Model::kBpe;
+  // As the file writes them. An empty string is an id that has no token.
   std::vector<std::string> tokens;
-  std::vector<TokenType> types;                    // one per token, or empty: all normal
-  std::vector<std::array<std::string, 2>> merges;  // by rank, best first
+  std::vector<TokenType> types;  // one per token, or empty: all normal
   std::vector<AddedTokenFlags> flags;
-  Pretokenizer pretokenizer = Pretokenizer::kGpt2;
-  Normalizer normalizer = Normalizer::kNone;
-  bool add_space_prefix = false;
+
+  // BPE. With `merge_by_score` every pair of tokens that makes a token merges, the one of greatest
+  // score first, and `merges` is empty (SentencePiece).
+  std::vector<std::array<std::string, 2>> merges;  // by rank, best first
+  bool merge_by_score = false;
   bool ignore_merges = false;  // a piece that is a token is that token, whatever the merges make
-  bool fuse_unknown = false;   // a run of bytes without tokens is one unknown token
+  bool fuse_unknown = false;   // a run of what has no token is one unknown token
+  std::string word_suffix;     // on the token of a word's last character
+  // BPE and unigram: characters without a token become <0xNN> tokens.
+  bool byte_fallback = false;
+  // Unigram, and BPE by score: one per token.
+  std::vector<double> scores;
+  // BPE and word pieces: on tokens that do not begin a word.
+  std::string continuing_prefix;
+  size_t max_word_characters = 100;  // word pieces: a longer word is unknown
+
+  std::vector<NormalizerStep> normalizer;
+  std::vector<CutterStep> cutter = {cut::ByteLevel{}};
+  std::vector<DecoderStep> decoder = {decode::ByteLevel{}};
+
   std::optional<TokenId> bos, eos, pad;
-  std::optional<TokenId> unknown;    // for bytes without a token; without it they are dropped
+  std::optional<TokenId> unknown;    // for what has no token; without it that is dropped
   std::vector<TokenId> end_of_turn;  // ends an answer as eos does
   bool add_bos = false;
   bool add_eos = false;
+  // What stands before and behind a text, where it is not just BOS and EOS.
+  std::vector<TokenId> prefix, suffix;
 };
 
 // The two parts of a merge written as "left right"; bad_merge if it is anything else.

@@ -5,33 +5,26 @@
 
 #include "base/limits.h"
 #include "formats/untrusted.h"
+#include "text/pretokenizer_names.h"
+#include "text/sentence_piece.h"
 
 namespace vivace {
 namespace {
 
 using formats::GgufFile;
+using formats::GgufType;
 
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 constexpr std::string_view kTypesKey = "tokenizer.ggml.token_type";
 constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
-
-// What a pre-tokenizer name implies besides its pattern, as in the Hugging Face files of its
-// models.
-struct Family {
-  Pretokenizer kind;
-  TokenizerData::Normalizer normalizer;
-  bool ignore_merges;
-  bool add_bos;  // when tokenizer.ggml.add_bos_token is not there
-};
-constexpr Family kFamilies[] = {
-    {Pretokenizer::kGpt2, TokenizerData::Normalizer::kNone, false, false},
-    {Pretokenizer::kSmolLm, TokenizerData::Normalizer::kNone, false, false},
-    {Pretokenizer::kLlama3, TokenizerData::Normalizer::kNone, true, true},
-    {Pretokenizer::kQwen2, TokenizerData::Normalizer::kNfc, false, false},
-};
+constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
+constexpr std::string_view kAddBosKey = "tokenizer.ggml.add_bos_token";
+constexpr std::string_view kAddEosKey = "tokenizer.ggml.add_eos_token";
+constexpr std::string_view kAddPrefixKey = "tokenizer.ggml.add_space_prefix";
 
 // Older files do not say which token ends a turn; these texts do.
-constexpr std::string_view kEndOfTurnTexts[] = {"<|im_end|>", "<|eot_id|>", "<|eom_id|>"};
+constexpr std::string_view kEndOfTurnTexts[] = {"<|im_end|>",    "<|eot_id|>", "<|eom_id|>",
+                                                "<end_of_turn>", "<|end|>",    "<|return|>"};
 
 Status ReadTokens(const GgufFile& file, TokenizerData* data) {
   VIVACE_ASSIGN(const auto tokens, file.GetStrings(kTokensKey));
@@ -90,20 +83,18 @@ Status ReadMerges(const GgufFile& file, TokenizerData* data) {
 Status ReadPretokenizer(const GgufFile& file, TokenizerData* data) {
   constexpr std::string_view kKey = "tokenizer.ggml.pre";
   VIVACE_ASSIGN(const std::string_view name, file.GetStringOr(kKey, ""));
-  const auto kind = PretokenizerByName(name);
-  if (!kind) {
+  VIVACE_ASSIGN(auto family, PretokenizerFamilyByName(name));
+  if (!family) {
     return file.Fault(ErrorCode::kUnsupported, "unknown_pretokenizer", kKey,
                       "pre-tokenizer '{}' is not supported", formats::Printable(name));
   }
-  const Family& family = *std::ranges::find(kFamilies, *kind, &Family::kind);
-  data->pretokenizer = *kind;
-  data->normalizer = family.normalizer;
-  data->ignore_merges = family.ignore_merges;
-  VIVACE_ASSIGN(data->add_bos, file.GetBoolOr("tokenizer.ggml.add_bos_token", family.add_bos));
-  VIVACE_ASSIGN(data->add_eos, file.GetBoolOr("tokenizer.ggml.add_eos_token", false));
-  VIVACE_ASSIGN(const bool prefix, file.GetBoolOr("tokenizer.ggml.add_space_prefix", false));
-  // Only GPT-2's own pre-tokenizer has such a prefix; files of the others carry stray values.
-  data->add_space_prefix = prefix && *kind == Pretokenizer::kGpt2;
+  data->cutter = std::move(family->cutter);
+  data->normalizer = std::move(family->normalizer);
+  data->ignore_merges = family->ignore_merges;
+  VIVACE_ASSIGN(data->add_bos, file.GetBoolOr(kAddBosKey, family->add_bos));
+  VIVACE_ASSIGN(data->add_eos, file.GetBoolOr(kAddEosKey, false));
+  VIVACE_ASSIGN(const bool prefix, file.GetBoolOr(kAddPrefixKey, false));
+  if (prefix && family->may_prefix_space) data->cutter = {cut::ByteLevel{true, true}};
   return {};
 }
 
@@ -119,8 +110,8 @@ Result<std::optional<TokenId>> ReadId(const GgufFile& file, const TokenizerData&
   return std::optional<TokenId>(static_cast<TokenId>(id));
 }
 
-// tokenizer.ggml.unknown_token_id is left out on purpose: Hugging Face's byte-level models have no
-// unknown token, and that key names a control token in them.
+// tokenizer.ggml.unknown_token_id is read only by the models that have one: byte-level models of
+// Hugging Face do not, and that key names a control token in them.
 Status ReadIds(const GgufFile& file, TokenizerData* data) {
   VIVACE_ASSIGN(data->bos, ReadId(file, *data, "bos"));
   VIVACE_ASSIGN(data->eos, ReadId(file, *data, "eos"));
@@ -138,6 +129,104 @@ Status ReadIds(const GgufFile& file, TokenizerData* data) {
   return {};
 }
 
+Status ReadScores(const GgufFile& file, TokenizerData* data) {
+  VIVACE_ASSIGN(const auto scores, file.GetFloats(kScoresKey));
+  if (scores.size() != data->tokens.size()) {
+    return file.Fault(ErrorCode::kCorruptData, "vocab_mismatch", kScoresKey,
+                      "{} tokens but {} scores", data->tokens.size(), scores.size());
+  }
+  for (size_t i = 0; i < scores.size(); ++i) data->scores.push_back(scores[i]);
+  return {};
+}
+
+Status ReadUnknown(const GgufFile& file, TokenizerData* data) {
+  VIVACE_ASSIGN(data->unknown, ReadId(file, *data, "unknown"));
+  if (data->unknown) return {};
+  const auto found = std::ranges::find(data->types, TokenType::kUnknown);
+  if (found != data->types.end()) {
+    data->unknown = static_cast<TokenId>(found - data->types.begin());
+  }
+  return {};
+}
+
+Status ReadByteLevel(const GgufFile& file, TokenizerData* data) {
+  VIVACE_RETURN_IF_ERROR(ReadPretokenizer(file, data));
+  return ReadMerges(file, data);
+}
+
+// SentencePiece's BPE, as llama.cpp runs it: a space before each stretch of text.
+Status ReadSentencePiece(const GgufFile& file, TokenizerData* data) {
+  VIVACE_RETURN_IF_ERROR(ReadScores(file, data));
+  VIVACE_RETURN_IF_ERROR(ReadUnknown(file, data));
+  VIVACE_ASSIGN(const bool prefix, file.GetBoolOr(kAddPrefixKey, true));
+  const bool has_bos = file.Has("tokenizer.ggml.bos_token_id");
+  VIVACE_ASSIGN(data->add_bos, file.GetBoolOr(kAddBosKey, has_bos));
+  VIVACE_ASSIGN(data->add_eos, file.GetBoolOr(kAddEosKey, false));
+  sentence_piece::SetUpBpe(prefix, data);
+  return {};
+}
+
+Status ReadUnigram(const GgufFile& file, TokenizerData* data) {
+  constexpr std::string_view kMapKey = "tokenizer.ggml.precompiled_charsmap";
+  VIVACE_RETURN_IF_ERROR(ReadScores(file, data));
+  VIVACE_RETURN_IF_ERROR(ReadUnknown(file, data));
+  VIVACE_ASSIGN(data->add_bos, file.GetBoolOr(kAddBosKey, false));
+  VIVACE_ASSIGN(data->add_eos, file.GetBoolOr(kAddEosKey, true));
+  sentence_piece::UnigramOptions options;
+  VIVACE_ASSIGN(options.dummy_prefix, file.GetBoolOr(kAddPrefixKey, true));
+  VIVACE_ASSIGN(options.remove_extra_spaces,
+                file.GetBoolOr("tokenizer.ggml.remove_extra_whitespaces", true));
+  if (const formats::GgufEntry* map = file.Find(kMapKey)) {
+    if (map->type != GgufType::kArray ||
+        (map->item_type != GgufType::kU8 && map->item_type != GgufType::kI8)) {
+      return file.Fault(ErrorCode::kCorruptData, "wrong_type", kMapKey, "not an array of bytes");
+    }
+    options.charsmap = {reinterpret_cast<const char*>(map->bytes.data()), map->bytes.size()};
+  }
+  return sentence_piece::SetUpUnigram(options, data);
+}
+
+// Word pieces are written as SentencePiece writes words: U+2581 before what begins one.
+Status ReadWordPiece(const GgufFile& file, TokenizerData* data) {
+  constexpr std::string_view kWordBegin = "\u2581";
+  data->model = TokenizerData::Model::kWordPiece;
+  data->continuing_prefix = "##";
+  for (size_t id = 0; id < data->tokens.size(); ++id) {
+    std::string& token = data->tokens[id];
+    const bool plain = data->types.empty() || data->types[id] == TokenType::kNormal;
+    if (token.starts_with(kWordBegin)) {
+      token.erase(0, kWordBegin.size());
+    } else if (plain && !token.empty() && !(token.starts_with('[') && token.ends_with(']'))) {
+      token.insert(0, "##");
+    }
+  }
+  VIVACE_RETURN_IF_ERROR(ReadUnknown(file, data));
+  data->normalizer = {normalize::Bert{true, true, true, true}};
+  data->cutter = {cut::Split{TextPattern(CharKind::kSpace), cut::Behavior::kRemoved, false},
+                  cut::Split{TextPattern(CharKind::kPunctuation), cut::Behavior::kIsolated, false}};
+  data->decoder = {decode::WordPiece{}};
+  // Files of some years have the classifier token as BOS. The key is misspelt in the format.
+  VIVACE_ASSIGN(auto begin, ReadId(file, *data, "cls"));
+  if (!begin) {
+    VIVACE_ASSIGN(begin, ReadId(file, *data, "bos"));
+  }
+  VIVACE_ASSIGN(const auto end, ReadId(file, *data, "seperator"));
+  if (begin) data->prefix = {*begin};
+  if (end) data->suffix = {*end};
+  return {};
+}
+
+struct ModelKind {
+  std::string_view name;
+  Status (*read)(const GgufFile& file, TokenizerData* data);
+};
+constexpr ModelKind kModels[] = {
+    {"gpt2", ReadByteLevel},
+    {"llama", ReadSentencePiece},
+    {"t5", ReadUnigram},
+    {"bert", ReadWordPiece},
+};
+
 }  // namespace
 
 Result<TokenizerData> TokenizerFromGguf(const GgufFile& file) {
@@ -146,13 +235,13 @@ Result<TokenizerData> TokenizerFromGguf(const GgufFile& file) {
   VIVACE_ASSIGN(const std::string_view model, file.GetString(kModelKey));
   // The tokens first: a broken vocabulary is told apart from one of a kind we do not have.
   VIVACE_RETURN_IF_ERROR(ReadTokens(file, &data));
-  if (model != "gpt2") {
+  const auto kind = std::ranges::find(kModels, model, &ModelKind::name);
+  if (kind == std::end(kModels)) {
     return file.Fault(ErrorCode::kUnsupported, "unknown_tokenizer", kModelKey,
-                      "tokenizer '{}' is not supported (byte-level BPE, 'gpt2', is)",
+                      "tokenizer '{}' is not supported (gpt2, llama, t5 and bert are)",
                       formats::Printable(model));
   }
-  VIVACE_RETURN_IF_ERROR(ReadPretokenizer(file, &data));
-  VIVACE_RETURN_IF_ERROR(ReadMerges(file, &data));
+  VIVACE_RETURN_IF_ERROR(kind->read(file, &data));
   VIVACE_RETURN_IF_ERROR(ReadIds(file, &data));
   return data;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "text/unicode_class.h"
+
 namespace vivace::unicode {
 namespace {
 
@@ -152,6 +154,40 @@ std::string ToNfc(std::string_view text) {
     last.valid = false;
   }
   out.append(text, copied, pos - copied);
+  return out;
+}
+
+std::string Normalize(std::string_view text, Form form) {
+  if (form == Form::kNfc) return ToNfc(text);
+  constexpr char32_t kBadByte = 0x110000;  // and up: bytes that are no character, kept as they are
+  const bool compatible = form == Form::kNfkc || form == Form::kNfkd;
+  std::vector<Mark> marks;
+  marks.reserve(text.size());
+  for (size_t pos = 0; pos < text.size();) {
+    const utf8::Decoded c = utf8::Decode(text, pos);
+    if (!c.valid) {
+      for (int i = 0; i < c.length; ++i) {
+        marks.push_back({kBadByte + static_cast<unsigned char>(text[pos + i]), 0});
+      }
+    } else if (const auto parts = CompatibilityDecomposition(compatible ? c.code_point : 0);
+               !parts.empty()) {
+      for (const uint32_t part : parts) marks.push_back({part, ClassOf(part)});
+    } else {
+      Decompose(c.code_point, &marks);
+    }
+    pos += c.length;
+  }
+  Reorder(&marks);
+  if (form == Form::kNfkc) ComposeAll(&marks);
+  std::string out;
+  out.reserve(text.size());
+  for (const Mark& mark : marks) {
+    if (mark.code_point < kBadByte) {
+      utf8::Append(mark.code_point, &out);
+    } else {
+      out.push_back(static_cast<char>(mark.code_point - kBadByte));
+    }
+  }
   return out;
 }
 

@@ -36,4 +36,8 @@ bool MayChangeInNfc(std::string_view text);
 // Linear but for the sorting of one run of combining marks (n log n).
 std::string ToNfc(std::string_view text);
 
+// The other forms, as `NFD`, `NFKD` and `NFKC` have them. O(n log n) at worst, 8 bytes a character.
+enum class Form : uint8_t { kNfc, kNfd, kNfkc, kNfkd };
+std::string Normalize(std::string_view text, Form form);
+
 }  // namespace vivace::unicode

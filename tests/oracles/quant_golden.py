@@ -13,10 +13,13 @@ import numpy as np
 from gguf.quants import dequantize
 
 FORMATS = ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K",
-           "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"]
+           "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4", "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S",
+           "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0"]
 # Byte offsets of the fp16 fields of a block: random bits there would be NaN or huge too often.
 HALVES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82],
-          "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0]}
+          "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "IQ4_XS": [0],
+          "IQ1_S": [0], "IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0], "IQ3_S": [0],
+          "TQ1_0": [52], "TQ2_0": [64]}
 VALUES = 256
 
 
@@ -39,6 +42,8 @@ def main() -> None:
             if name == "MXFP4":
                 data[:, 0] = rng.integers(110, 140, blocks)
                 data[0, 0], data[1, 0] = 0, 1
+            if name == "IQ1_M":  # the high nibbles of four words are an fp16: of a small number
+                data[:, 55] = data[:, 55] & 0x0f | 0x20
             data = data.reshape(-1)
         out = dequantize(data, kind).astype("<f4").reshape(-1)
         assert out.size == VALUES

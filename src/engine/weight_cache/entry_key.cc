@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
+#include <vector>
 
 #include "base/clock.h"
 #include "engine/weight_cache/digest.h"
@@ -13,16 +15,6 @@ namespace {
 constexpr size_t kSamplePages = 16;
 constexpr size_t kSampleBytes = 4096;
 constexpr int64_t kCoarsestTickNs = 2 * kNanosPerSecond;  // FAT
-
-// Where the tensors begin: all before is metadata, vocabulary and the table of tensors.
-size_t HeaderBytes(const formats::GgufFile& gguf) {
-  const auto bytes = gguf.mapping().bytes();
-  size_t header = bytes.size();
-  for (const formats::GgufTensor& tensor : gguf.tensors()) {
-    header = std::min(header, static_cast<size_t>(tensor.data.data() - bytes.data()));
-  }
-  return header;
-}
 
 uint64_t SampleDigest(std::span<const std::byte> bytes) {
   if (bytes.size() <= kSamplePages * kSampleBytes) return Digest(bytes);
@@ -39,15 +31,33 @@ uint64_t SampleDigest(std::span<const std::byte> bytes) {
 Layout LayoutOf(Isa isa) { return isa == Isa::kReference ? Layout::kReference : Layout::kX86; }
 
 SourceIdentity IdentityOf(const model::ModelFile& file) {
-  const MappedFile& mapping = file.gguf().mapping();
-  const FileStamp& stamp = mapping.stamp();
-  const size_t header = HeaderBytes(file.gguf());
-  return {.size = stamp.size,
-          .modified_ns = stamp.modified_ns,
-          .changed_ns = stamp.changed_ns,
-          .inode = stamp.inode,
-          .header_digest = Digest(mapping.bytes().first(header)),
-          .sample_digest = SampleDigest(mapping.bytes().subspan(header))};
+  SourceIdentity whole;
+  std::vector<uint64_t> inodes, headers, samples;
+  for (const model::FilePart& part : file.parts()) {
+    const FileStamp& stamp = part.mapping->stamp();
+    const auto bytes = part.mapping->bytes();
+    whole.size += stamp.size;
+    whole.modified_ns = std::max(whole.modified_ns, stamp.modified_ns);
+    whole.changed_ns = std::max(whole.changed_ns, stamp.changed_ns);
+    inodes.push_back(stamp.inode);
+    headers.push_back(Digest(bytes.first(part.header_bytes)));
+    samples.push_back(SampleDigest(bytes.subspan(part.header_bytes)));
+  }
+  const auto joined = [](const std::vector<uint64_t>& values) {
+    return values.size() == 1 ? values[0] : Digest(std::as_bytes(std::span(values)));
+  };
+  whole.inode = joined(inodes);
+  whole.header_digest = joined(headers);
+  whole.sample_digest = joined(samples);
+  return whole;
+}
+
+int64_t SeenNs(const model::ModelFile& file) {
+  int64_t seen = std::numeric_limits<int64_t>::max();
+  for (const model::FilePart& part : file.parts()) {
+    seen = std::min(seen, part.mapping->stamp().seen_ns);
+  }
+  return seen;
 }
 
 bool Settled(const SourceIdentity& source, int64_t seen_ns) {

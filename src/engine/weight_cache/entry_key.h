@@ -17,19 +17,21 @@ namespace vivace::weight_cache {
 enum class Layout : uint32_t { kReference, kX86 };
 Layout LayoutOf(Isa isa);
 
-// A model file's state. The times and the inode catch whatever a program did to the file; the two
-// digests catch another file in its place where a file system keeps no such record: all that stands
-// before the tensors, and a few pages spread over them.
+// The state of a model's file, or of its files together. The times and the inode catch whatever a
+// program did to the file; the two digests catch another file in its place where a file system
+// keeps no such record: all that stands before the tensors, and a few pages spread over them.
 struct SourceIdentity {
-  uint64_t size = 0;
-  int64_t modified_ns = 0;
-  int64_t changed_ns = 0;
-  uint64_t inode = 0;
+  uint64_t size = 0;        // of all files
+  int64_t modified_ns = 0;  // the last one's
+  int64_t changed_ns = 0;   // likewise
+  uint64_t inode = 0;       // of one file; a digest of all of them
   uint64_t header_digest = 0;
   uint64_t sample_digest = 0;
 };
-// Reads the header (in memory already) and kSamplePages pages of the file.
+// Reads the headers (in memory already) and kSamplePages pages of each file.
 SourceIdentity IdentityOf(const model::ModelFile& file);
+// When the file was seen like that; of several, the first.
+int64_t SeenNs(const model::ModelFile& file);
 
 // True if any change after `seen_ns`, when the file was seen like that (by the wall clock), must
 // show in its times, which move in ticks. What was packed of another file may not be kept.

@@ -56,7 +56,7 @@ WeightCache::WeightCache(std::string folder, uint64_t most_bytes, const model::M
            .source = IdentityOf(file),
            .plan_digest = plan_digest,
            .payload_bytes = payload_bytes},
-      seen_ns_(file.gguf().mapping().stamp().seen_ns) {}
+      seen_ns_(SeenNs(file)) {}
 
 bool WeightCache::Read(std::span<std::byte> payload, ThreadPool& pool,
                        const std::function<void(uint64_t, uint64_t)>& progress) const {

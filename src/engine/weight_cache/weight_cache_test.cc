@@ -91,9 +91,9 @@ TEST_F(WeightCacheTest, ASecondLoadReadsTheSameBytes) {
       return static_cast<const std::byte*>(at) - w->arena.bytes().data();
     };
     EXPECT_EQ(offset(&second, second.embedding.data), offset(&packed, packed.embedding.data));
-    EXPECT_EQ(offset(&second, second.layers[1].down.bias),
-              offset(&packed, packed.layers[1].down.bias));
-    EXPECT_EQ(offset(&second, second.final_norm), offset(&packed, packed.final_norm));
+    EXPECT_EQ(offset(&second, second.layers[1].dense.down.bias),
+              offset(&packed, packed.layers[1].dense.down.bias));
+    EXPECT_EQ(offset(&second, second.final_norm.weight), offset(&packed, packed.final_norm.weight));
   }
   EXPECT_EQ(Entries(), 2u) << "the x86 tiers share one";
 }

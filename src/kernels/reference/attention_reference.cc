@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "kernels/attention.h"
+#include "kernels/carve.h"
+#include "kernels/latent.h"
 #include "kernels/linear.h"
 #include "kernels/qkv_rows_impl.h"
 #include "kernels/reference/linear_reference.h"
@@ -12,12 +14,13 @@
 namespace vivace::kernels::reference {
 namespace {
 
-// Block: [kv_heads][K or V][block_size][head_dim] floats.
+// Block: [kv_heads][K or V][block_size][head_dim] floats; of latents there is no V.
 struct Layout {
   explicit Layout(const KvGeometry& g)
       : head_dim(g.head_dim),
         plane(int64_t{g.block_size} * g.head_dim),
-        head(2 * plane),
+        to_value(g.latent_dim > 0 ? 0 : plane),
+        head(plane + to_value),
         block(head * g.kv_heads) {}
 
   float* Key(std::byte* data, int32_t block_id, int32_t kv_head, int32_t offset) const {
@@ -25,15 +28,11 @@ struct Layout {
            int64_t{offset} * head_dim;
   }
   float* Value(std::byte* data, int32_t block_id, int32_t kv_head, int32_t offset) const {
-    return Key(data, block_id, kv_head, offset) + plane;
+    return Key(data, block_id, kv_head, offset) + to_value;
   }
 
-  int64_t head_dim, plane, head, block;
+  int64_t head_dim, plane, to_value, head, block;
 };
-
-size_t RawOffset(int32_t rows, int32_t cols, int threads) {
-  return (kLinearOps.input_bytes(rows, cols, threads) + 63) / 64 * 64;
-}
 
 // The scores of one worker: a context of floats.
 size_t ScoreBytes(const WorkspaceShape& shape) {
@@ -41,61 +40,90 @@ size_t ScoreBytes(const WorkspaceShape& shape) {
          static_cast<size_t>(shape.threads);
 }
 
+// The workspace of NormQkv.
+struct QkvScratch {
+  QkvScratch(int32_t rows, int32_t hidden, int64_t outputs, int threads, Carve* carve)
+      : raw(carve->Take<float>(rows * outputs)),
+        normed(carve->Take<float>(int64_t{rows} * hidden)),
+        input(carve->Take<std::byte>(
+            static_cast<int64_t>(kLinearOps.input_bytes(rows, hidden, threads)))) {}
+
+  float* raw;     // outputs of the products
+  float* normed;  // rows whose norm is a pass of its own
+  std::byte* input;
+};
+
 void AttendHead(const AttentionArgs& args, const Layout& layout, int32_t row, int32_t head,
                 float* scores) {
   const KvGeometry& g = args.kv.geometry;
   const RowPlace place = Locate(args.step.sequences, row);
   const int32_t kv_head = head / (args.heads / g.kv_heads);
-  const int64_t at = (int64_t{row} * args.heads + head) * g.head_dim;
-  const float* q = args.q + at;
-  float* out = args.out + at;
+  const int64_t at = int64_t{row} * args.heads + head;
+  const float* q = args.q + at * g.head_dim;
+  float* out = args.out + at * g.value_dim();
   const int32_t begin = args.window > 0 ? std::max(0, place.position + 1 - args.window) : 0;
-  float best = -std::numeric_limits<float>::infinity();
+  float best = args.sinks ? args.sinks[head] : -std::numeric_limits<float>::infinity();
   for (int32_t t = begin; t <= place.position; ++t) {
     const float* k = layout.Key(args.kv.data, place.sequence->blocks[t / g.block_size].value,
                                 kv_head, t % g.block_size);
     float score = 0;
     for (int32_t d = 0; d < g.head_dim; ++d) score += q[d] * k[d];
-    scores[t - begin] = score * args.scale;
-    best = std::max(best, scores[t - begin]);
+    score *= args.scale;
+    if (args.softcap > 0) score = args.softcap * std::tanh(score / args.softcap);
+    scores[t - begin] = score;
+    best = std::max(best, score);
   }
-  float sum = 0;
-  std::fill(out, out + g.head_dim, 0.0f);
+  float sum = args.sinks ? std::exp(args.sinks[head] - best) : 0;
+  std::fill(out, out + g.value_dim(), 0.0f);
   for (int32_t t = begin; t <= place.position; ++t) {
     const float weight = std::exp(scores[t - begin] - best);
     const float* v = layout.Value(args.kv.data, place.sequence->blocks[t / g.block_size].value,
                                   kv_head, t % g.block_size);
     sum += weight;
-    for (int32_t d = 0; d < g.head_dim; ++d) out[d] += weight * v[d];
+    for (int32_t d = 0; d < g.value_dim(); ++d) out[d] += weight * v[d];
   }
-  for (int32_t d = 0; d < g.head_dim; ++d) out[d] /= sum;
+  for (int32_t d = 0; d < g.value_dim(); ++d) out[d] /= sum;
+}
+
+void StoreKeys(const KvCacheView& kv, const StepRows& step, const float* keys, int64_t stride,
+               ThreadPool& pool) {
+  const Layout layout(kv.geometry);
+  ForStepRows(
+      step.num_rows,
+      [&](int32_t row) {
+        const CachePlace place = PlaceOf(step, kv.geometry, row);
+        std::copy_n(keys + row * stride, layout.head_dim,
+                    layout.Key(kv.data, place.block, 0, place.offset));
+      },
+      pool);
 }
 
 }  // namespace
 
 size_t KvBlockBytes(const KvGeometry& g) {
   const bool sound = g.dtype == KvDType::kF32 && g.head_dim > 0 && g.head_dim % 2 == 0 &&
-                     g.kv_heads > 0 && g.block_size > 0;
+                     g.latent_dim >= 0 && g.latent_dim <= g.head_dim && g.kv_heads > 0 &&
+                     g.block_size > 0;
   return sound ? static_cast<size_t>(Layout(g).block) * sizeof(float) : 0;
 }
 
 size_t AttentionWorkspaceBytes(const WorkspaceShape& shape) {
-  const size_t raw =
-      static_cast<size_t>(shape.max_rows) * static_cast<size_t>(shape.qkv_rows) * sizeof(float);
-  return std::max(RawOffset(shape.max_rows, shape.hidden, shape.threads) + raw, ScoreBytes(shape));
+  Carve carve(nullptr);
+  QkvScratch(shape.max_rows, shape.hidden, shape.qkv_rows, shape.threads, &carve);
+  return std::max(carve.bytes(), ScoreBytes(shape));
 }
 
 void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
-  const InputRows input{.x = args.x,
-                        .stride = args.hidden,
-                        .rows = args.step.num_rows,
-                        .cols = args.hidden,
-                        .norm = {args.norm_weight, args.norm_eps}};
+  const int32_t rows = args.step.num_rows;
   int64_t outputs = 0;
   for (int i = 0; i < args.qkv->num_parts; ++i) outputs += args.qkv->parts[i].rows;
-  auto* raw =
-      reinterpret_cast<float*>(workspace.data + RawOffset(input.rows, input.cols, pool.size()));
-  const PreparedInput prepared = kLinearOps.prepare(input, *args.qkv, workspace.data, pool);
+  Carve carve(workspace.data);
+  const QkvScratch scratch(rows, args.hidden, outputs, pool.size(), &carve);
+  float* const raw = scratch.raw;
+  const InputRows input =
+      WithNorm({.x = args.x, .stride = args.hidden, .rows = rows, .cols = args.hidden}, args.norm,
+               scratch.normed, pool);
+  const PreparedInput prepared = kLinearOps.prepare(input, *args.qkv, scratch.input, pool);
   kLinearOps.multiply(*args.qkv, prepared, Epilogue::kStore, raw, outputs, pool);
   const Layout layout(args.kv.geometry);
   FinishQkvRows<ScalarHeads>(
@@ -105,6 +133,10 @@ void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
         std::copy(v, v + layout.head_dim, layout.Value(args.kv.data, block, head, offset));
       },
       pool);
+}
+
+void LatentQkv(const LatentQkvArgs& args, Workspace workspace, ThreadPool& pool) {
+  kernels::LatentQkv(kLinearOps, StoreKeys, args, workspace, pool);
 }
 
 void Attention(const AttentionArgs& args, Workspace workspace, ThreadPool& pool) {

@@ -182,6 +182,12 @@ void Multiply(const MatrixGroup& group, const PreparedInput& input, Epilogue epi
   });
 }
 
+void MultiplyAll(std::span<const Product> products, Epilogue epilogue, ThreadPool& pool) {
+  for (const Product& p : products) {
+    Multiply(*p.group, p.input, epilogue, p.out, p.out_stride, pool);
+  }
+}
+
 void Argmax(const MatrixGroup& group, const PreparedInput& input, TokenId* best, ThreadPool& pool) {
   if (input.rows == 0) return;
   for (int worker = 0; worker < pool.size(); ++worker) {
@@ -225,6 +231,7 @@ constinit const LinearOps kLinearOps = {
     .input_bytes = InputBytes,
     .prepare = Prepare,
     .multiply = Multiply,
+    .multiply_all = MultiplyAll,
     .argmax = Argmax,
     .embed = Embed,
 };

@@ -15,6 +15,10 @@ void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
   NormQkvImpl<Vec, x86::kAvx2LinearOps>(args, workspace, pool);
 }
 
+void LatentQkv(const LatentQkvArgs& args, Workspace workspace, ThreadPool& pool) {
+  kernels::LatentQkv(x86::kAvx2LinearOps, StoreKeys<Vec>, args, workspace, pool);
+}
+
 void Attention(const AttentionArgs& args, Workspace workspace, ThreadPool& pool) {
   AttentionImpl<Vec>(args, workspace, pool);
 }
@@ -25,6 +29,10 @@ namespace vivace::kernels::avxvnni {
 
 void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
   NormQkvImpl<avx2::Vec, x86::kAvxVnniLinearOps>(args, workspace, pool);
+}
+
+void LatentQkv(const LatentQkvArgs& args, Workspace workspace, ThreadPool& pool) {
+  kernels::LatentQkv(x86::kAvxVnniLinearOps, StoreKeys<avx2::Vec>, args, workspace, pool);
 }
 
 }  // namespace vivace::kernels::avxvnni

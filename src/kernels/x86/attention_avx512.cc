@@ -15,6 +15,10 @@ void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
   NormQkvImpl<Vec, x86::kAvx512LinearOps>(args, workspace, pool);
 }
 
+void LatentQkv(const LatentQkvArgs& args, Workspace workspace, ThreadPool& pool) {
+  kernels::LatentQkv(x86::kAvx512LinearOps, StoreKeys<Vec>, args, workspace, pool);
+}
+
 void Attention(const AttentionArgs& args, Workspace workspace, ThreadPool& pool) {
   AttentionImpl<Vec>(args, workspace, pool);
 }
@@ -31,6 +35,10 @@ size_t AttentionWorkspaceBytes(const WorkspaceShape& shape) {
 
 void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
   NormQkvImpl<avx512::Vec, x86::kAvx512Bf16LinearOps>(args, workspace, pool);
+}
+
+void LatentQkv(const LatentQkvArgs& args, Workspace workspace, ThreadPool& pool) {
+  kernels::LatentQkv(x86::kAvx512Bf16LinearOps, StoreKeys<avx512::Vec>, args, workspace, pool);
 }
 
 void Attention(const AttentionArgs& args, Workspace workspace, ThreadPool& pool) {

@@ -13,7 +13,7 @@ namespace vivace::kernels {
 namespace {
 
 constexpr int kMaxTileRows = 24;          // K, V, q, scores and output tiles stay near L1
-constexpr int kScratchRowFloats = 256;    // head_dim up to this gets full tiles
+constexpr int kScratchRowFloats = 576;    // head_dim up to this gets full tiles
 constexpr int kItemsPerThread = 4;        // below this many units a thread, splits are items
 constexpr int kSharedItemsPerThread = 2;  // sequences are not bundled below this many items
 constexpr size_t kPartialBytesPerThread = 1 << 20;

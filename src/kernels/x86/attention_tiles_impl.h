@@ -45,8 +45,10 @@ struct RowRanges {
 
 // p[r][first_vec ..] = q[r] . K of `kT` vectors of positions.
 template <class V, class Kv, int kR, int kT>
-void ScoreTile(const float* q, int64_t q_stride, const typename Kv::T* const* groups,
-               const typename Kv::T* const* ahead, int first_vec, int pairs, float* p) {
+[[gnu::noinline]] void ScoreTile(const float* q, int64_t q_stride,
+                                 const typename Kv::T* const* groups,
+                                 const typename Kv::T* const* ahead, int first_vec, int pairs,
+                                 float* p) {
   using F = typename V::F;
   constexpr int kVecsPerGroup = kGroup / V::kLanes;
   const typename Kv::T* g[kT];
@@ -59,7 +61,8 @@ void ScoreTile(const float* q, int64_t q_stride, const typename Kv::T* const* gr
   for (int r = 0; r < kR; ++r) {
     for (int t = 0; t < kT; ++t) acc[r][t] = V::Zero();
   }
-  for (int i = 0; i < pairs; ++i) {
+  int i = 0;
+  do {
     F k[kT];
     for (int t = 0; t < kT; ++t) {
       k[t] = Kv::KeyEven(g[t], i, (first_vec + t) % kVecsPerGroup);
@@ -76,7 +79,7 @@ void ScoreTile(const float* q, int64_t q_stride, const typename Kv::T* const* gr
       const F x = V::Set1(q[r * q_stride + 2 * i + 1]);
       for (int t = 0; t < kT; ++t) acc[r][t] = V::Accumulate(acc[r][t], x, k[t]);
     }
-  }
+  } while (++i < pairs);
   for (int r = 0; r < kR; ++r) {
     for (int t = 0; t < kT; ++t) {
       V::Store(p + r * kPositionTile + (first_vec + t) * V::kLanes, acc[r][t]);
@@ -107,8 +110,10 @@ void ValueEdge(const RowRanges& ranges, int rows, int from, int to, const float*
 // out[r] += sum of p[r][t] * V[t] over the positions that all rows see, of which there are some;
 // vectors [first_vec, first_vec + kC) of the row.
 template <class V, class Kv, int kR, int kC>
-void ValueTile(const RowRanges& ranges, const float* p, const typename Kv::T* const* groups,
-               const typename Kv::T* const* ahead, int value_dim, int first_vec, float* out) {
+[[gnu::noinline]] void ValueTile(const RowRanges& ranges, const float* p,
+                                 const typename Kv::T* const* groups,
+                                 const typename Kv::T* const* ahead, int value_dim, int first_vec,
+                                 float* out) {
   using F = typename V::F;
   float* o = out + first_vec * V::kLanes;
   F acc[kR][kC];
@@ -147,15 +152,18 @@ void ValueTile(const RowRanges& ranges, const float* p, const typename Kv::T* co
 
 // As ScoreTile with queries of bf16, a pair of dims at once.
 template <class V, class Kv, int kR, int kT>
-void DotScoreTile(const uint16_t* q, int64_t q_stride, const typename Kv::T* const* groups,
-                  const typename Kv::T* const* ahead, int first_vec, int pairs, float* p) {
+[[gnu::noinline]] void DotScoreTile(const uint16_t* q, int64_t q_stride,
+                                    const typename Kv::T* const* groups,
+                                    const typename Kv::T* const* ahead, int first_vec, int pairs,
+                                    float* p) {
   using I = typename V::I;
   static_assert(V::kLanes == kGroup);
   typename V::F acc[kR][kT];
   for (int r = 0; r < kR; ++r) {
     for (int t = 0; t < kT; ++t) acc[r][t] = V::Zero();
   }
-  for (int i = 0; i < pairs; ++i) {
+  int i = 0;
+  do {
     I k[kT];
     for (int t = 0; t < kT; ++t) {
       k[t] = V::LoadWords(groups[first_vec + t] + i * 2 * kGroup);
@@ -165,7 +173,7 @@ void DotScoreTile(const uint16_t* q, int64_t q_stride, const typename Kv::T* con
       const I x = V::SetWord(q + r * q_stride + 2 * i);
       for (int t = 0; t < kT; ++t) acc[r][t] = V::DotBf16(acc[r][t], x, k[t]);
     }
-  }
+  } while (++i < pairs);
   for (int r = 0; r < kR; ++r) {
     for (int t = 0; t < kT; ++t) {
       V::Store(p + r * kPositionTile + (first_vec + t) * V::kLanes, acc[r][t]);
@@ -196,8 +204,10 @@ void DotValueEdge(const RowRanges& ranges, int rows, int from, int to, const uin
 
 // As ValueTile with weights of bf16.
 template <class V, class Kv, int kR, int kC>
-void DotValueTile(const RowRanges& ranges, const uint16_t* w, const typename Kv::T* const* groups,
-                  const typename Kv::T* const* ahead, int value_dim, int first_vec, float* out) {
+[[gnu::noinline]] void DotValueTile(const RowRanges& ranges, const uint16_t* w,
+                                    const typename Kv::T* const* groups,
+                                    const typename Kv::T* const* ahead, int value_dim,
+                                    int first_vec, float* out) {
   using I = typename V::I;
   float* o = out + first_vec * V::kLanes;
   typename V::F acc[kR][kC];
@@ -232,9 +242,10 @@ void DotValueTile(const RowRanges& ranges, const uint16_t* w, const typename Kv:
 // As ScoreTile for int8 keys and int16 queries: exact integer sums, then
 // p = sum * q_scale[r] * scale of the key.
 template <class V, class Kv, int kR, int kT>
-void IntScoreTile(const int16_t* q, int64_t q_stride, const float* q_scale,
-                  const typename Kv::T* const* groups, const typename Kv::T* const* ahead,
-                  int first_vec, int pairs, float* p) {
+[[gnu::noinline]] void IntScoreTile(const int16_t* q, int64_t q_stride, const float* q_scale,
+                                    const typename Kv::T* const* groups,
+                                    const typename Kv::T* const* ahead, int first_vec, int pairs,
+                                    float* p) {
   using F = typename V::F;
   using I = typename V::I;
   constexpr int kVecsPerGroup = kGroup / V::kLanes;
@@ -248,7 +259,8 @@ void IntScoreTile(const int16_t* q, int64_t q_stride, const float* q_scale,
   for (int r = 0; r < kR; ++r) {
     for (int t = 0; t < kT; ++t) acc[r][t] = V::IntZero();
   }
-  for (int i = 0; i < pairs; ++i) {
+  int i = 0;
+  do {
     I k[kT];
     for (int t = 0; t < kT; ++t) {
       k[t] = Kv::Key(g[t], i, (first_vec + t) % kVecsPerGroup);
@@ -258,7 +270,7 @@ void IntScoreTile(const int16_t* q, int64_t q_stride, const float* q_scale,
       const I x = V::SetWord(q + r * q_stride + 2 * i);
       for (int t = 0; t < kT; ++t) acc[r][t] = V::DotPairs(acc[r][t], x, k[t]);
     }
-  }
+  } while (++i < pairs);
   for (int t = 0; t < kT; ++t) {
     const int vec = (first_vec + t) % kVecsPerGroup;
     if (vec == 0) PrefetchBytes(next[t] + pairs * 2 * kGroup, 64);
@@ -273,9 +285,10 @@ void IntScoreTile(const int16_t* q, int64_t q_stride, const float* q_scale,
 // As ValueTile for int8 values and int16 weights, which are 0 where the row sees nothing: exact
 // integer sums, then out += sum * w_scale.
 template <class V, class Kv, int kR, int kC>
-void IntValueTile(const RowRanges& ranges, const int16_t* w, const float* w_scale,
-                  const typename Kv::T* const* groups, const typename Kv::T* const* ahead,
-                  int value_dim, int first_vec, float* out) {
+[[gnu::noinline]] void IntValueTile(const RowRanges& ranges, const int16_t* w, const float* w_scale,
+                                    const typename Kv::T* const* groups,
+                                    const typename Kv::T* const* ahead, int value_dim,
+                                    int first_vec, float* out) {
   using F = typename V::F;
   using I = typename V::I;
   I acc[kR][kC];

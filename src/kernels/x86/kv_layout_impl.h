@@ -9,6 +9,8 @@
 // So two bit operations widen a load of bf16 to two vectors, and a load of int8 is what a
 // multiply-add of pairs takes. fp32 has no pairs to keep: K is [head_dim][16], V [16][head_dim].
 // An int8 group ends with 16 fp32 scales, one for each position: value = scale * int8.
+// Of latents (KvGeometry::latent_dim) there are only keys: attention turns a tile's keys into
+// values once for all its rows (KeysToValues).
 #pragma once
 
 #include <cstddef>
@@ -23,14 +25,19 @@ namespace {  // internal linkage: no tier may end up with another's instructions
 
 constexpr int kGroupShift = 4;
 constexpr int kGroup = 1 << kGroupShift;  // positions of a group
-constexpr int32_t kMaxHeadDim = 512;      // what the register-tile scratch is made for
+constexpr int32_t kMaxHeadDim = 576;      // what the register-tile scratch is made for
 constexpr int kMaxLanes = 16;
-static_assert(int64_t{kMaxHeadDim} * 32767 * 127 <= std::numeric_limits<int32_t>::max(),
-              "an int8 score is a sum of head_dim products of an int16 and an int8");
+
+// The largest query value beside an int8 cache: a score is a sum of head_dim products of an int16
+// and an int8, in 32 bits.
+constexpr int32_t MaxQueryValue(int32_t head_dim) {
+  const int32_t most = std::numeric_limits<int32_t>::max() / 127 / head_dim;
+  return most < 32767 ? most : 32767;
+}
 
 // Brings `bytes` from `p` on nearer; any address will do.
 [[maybe_unused]] inline void PrefetchBytes(const void* p, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char*>(p) + i);
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char*>(p) + i, 0, 2);
 }
 
 template <class V>
@@ -68,6 +75,22 @@ struct Bf16Elements {
     Narrow(v, dims, row);
     T* out = group + position / 2 * 2 * value_dim + position % 2;
     for (int d = 0; d < dims; ++d) out[2 * d] = row[d];
+  }
+
+  // The first `dims` dims of a group of keys as a group of values.
+  static void KeysToValues(const T* keys, int /*key_dims*/, int dims, int value_dim, T* values) {
+    int i = 0;
+    for (; i + V::kPairRows <= dims / 2; i += V::kPairRows) {
+      V::SwapPairs(keys + i * 2 * kGroup, values + 4 * i, 2 * value_dim);
+    }
+    for (; i < dims / 2; ++i) {
+      for (int t = 0; t < kGroup; t += 2) {
+        uint64_t x;  // {dims 2i, 2i + 1} of two positions
+        std::memcpy(&x, keys + (i * kGroup + t) * 2, sizeof x);
+        x = (x & 0xffff00000000ffffu) | (x >> 16 & 0xffff0000u) | (x & 0xffff0000u) << 16;
+        std::memcpy(values + t * value_dim + 4 * i, &x, sizeof x);
+      }
+    }
   }
 
  private:
@@ -111,6 +134,11 @@ struct F32Elements {
   static void StoreValue(T* group, int position, const float* v, int dims, int value_dim) {
     std::memcpy(group + static_cast<int64_t>(position) * value_dim, v, sizeof(float) * dims);
   }
+  static void KeysToValues(const T* keys, int /*key_dims*/, int dims, int value_dim, T* values) {
+    for (int d = 0; d < dims; ++d) {
+      for (int t = 0; t < kGroup; ++t) values[t * value_dim + d] = keys[d * kGroup + t];
+    }
+  }
 };
 
 // Int8 with a scale for each position: max |x| / 127. A row with a NaN or an infinity has the
@@ -150,6 +178,18 @@ struct Int8Elements {
     for (int d = 0; d < dims; ++d) out[2 * d] = row[d];
   }
 
+  static void KeysToValues(const T* keys, int key_dims, int dims, int value_dim, T* values) {
+    for (int i = 0; i < dims / 2; ++i) {
+      for (int t = 0; t < kGroup; t += 2) {
+        uint32_t x;  // {dims 2i, 2i + 1} of two positions
+        std::memcpy(&x, keys + (i * kGroup + t) * 2, sizeof x);
+        x = (x & 0xff0000ffu) | (x >> 8 & 0xff00u) | (x & 0xff00u) << 8;
+        std::memcpy(values + t * value_dim + 4 * i, &x, sizeof x);
+      }
+    }
+    std::memcpy(values + value_dim * kGroup, keys + key_dims * kGroup, kScaleElements);
+  }
+
  private:
   static constexpr float kSmallest = 1e-30f;  // rows below it are zeros: 127 / max stays finite
 
@@ -186,7 +226,7 @@ struct KvLayout {
       : block_size(g.block_size),
         value_dim((g.head_dim + 2 * V::kLanes - 1) / (2 * V::kLanes) * (2 * V::kLanes)),
         key_group(int64_t{g.head_dim} * kGroup + Kv::kScaleElements),
-        value_group(int64_t{value_dim} * kGroup + Kv::kScaleElements),
+        value_group(g.latent_dim > 0 ? 0 : int64_t{value_dim} * kGroup + Kv::kScaleElements),
         keys(g.block_size / kGroup * key_group),
         head(keys + g.block_size / kGroup * value_group),
         block(head * g.kv_heads) {}
@@ -230,6 +270,7 @@ size_t KvBlockBytesImpl(const KvGeometry& g) {
       g.block_size < kGroup || g.block_size % kGroup != 0) {
     return 0;
   }
+  if (g.latent_dim < 0 || g.latent_dim % 2 != 0 || g.latent_dim > g.head_dim) return 0;
   return WithElements<V>(g.dtype, [&]<class Kv>() {
     return static_cast<size_t>(KvLayout<V, Kv>(g).block) * sizeof(typename Kv::T);
   });

@@ -4,9 +4,9 @@
 // order: block by block, the exact integer (or 32-step fp32) sum, then its scaling into one fp32
 // accumulator. That is what makes a row's result independent of the rows beside it.
 //
-// A few rows are multiplied while a panel's integers are unpacked, in registers. More rows than one
-// group share that work: a stretch of the panel is unpacked into first-level cache and all groups
-// pass over it.
+// One group of rows is multiplied while a panel's integers are unpacked, in registers. Several
+// share that work: the first leaves a stretch of the panel unpacked in first-level cache, and the
+// others pass over it.
 #include <immintrin.h>
 
 #include <array>
@@ -27,6 +27,10 @@ using x86::TileKernel;
 constexpr int kMaxWidth = 12;  // 12 integer and 12 float accumulators of 32 registers
 
 // ---- int8 blocks --------------------------------------------------------------------------------
+
+// By what the arithmetic is, not by format: Q4_1 and Q4_K unpack into the same.
+template <typename Tile>
+using KindOfTile = KindOf<BlockOf<Tile>::kKind, BlockOf<Tile>::kOffsetBits>;
 
 // acc[i] = minus[i] << shift: the integers' offset, 2^shift, times the sum of the activations.
 template <int kWidth>
@@ -65,12 +69,7 @@ inline void Scale(__m512 d, const ScaledBlock<kWidth>& a, const __m512i (&acc)[k
   }
 }
 
-inline __mmask16 NotFinite(__m512 d) {
-  constexpr int kNanOrInfinity = 0x99;
-  return _mm512_fpclass_ps_mask(d, kNanOrInfinity);
-}
-
-// One block. `bad` takes in the outputs of which a scale is not finite.
+// One block, but for its minimums.
 template <typename Block, int kWidth>
 inline void Step(const Block& w, const ScaledBlock<kWidth>& a, __m512 (&f)[kWidth],
                  __mmask16& bad) {
@@ -99,10 +98,29 @@ inline void Step(const Block& w, const ScaledBlock<kWidth>& a, __m512 (&f)[kWidt
   }
   if constexpr (!Block::kChecked) bad |= NotFinite(w.Scale(0));
   Scale(w.Scale(0), a, acc, f);
-  if constexpr (Block::kKind == BlockKind::kMinimum) {
-    const __m512 m = w.Minimum();
+}
+
+// What the minimums of a stretch that begins at rows[0] add.
+template <int kWidth>
+inline void AddMinimums(const Minimums& minimums, const ScaledBlock<kWidth>* rows,
+                        __m512 (&f)[kWidth]) {
+  const int32_t(*pair)[16] = minimums.pair;
+  for (int part = 0; part < minimums.parts; ++part) {
+    __m512i acc[kWidth];
     VIVACE_UNROLL
-    for (int i = 0; i < kWidth; ++i) f[i] = _mm512_fmadd_ps(m, _mm512_set1_ps(a.sum[i]), f[i]);
+    for (int i = 0; i < kWidth; ++i) acc[i] = _mm512_setzero_si512();
+    for (int k = 0; k < minimums.pairs_per_part; ++k, ++pair, rows += 2) {
+      const __m512i m = _mm512_load_si512(*pair);
+      VIVACE_UNROLL
+      for (int i = 0; i < kWidth; ++i) {
+        acc[i] = _mm512_dpwssd_epi32(acc[i], m, _mm512_set1_epi32(rows->sums[i]));
+      }
+    }
+    const __m512 scale = _mm512_load_ps(minimums.scale[part]);
+    VIVACE_UNROLL
+    for (int i = 0; i < kWidth; ++i) {
+      f[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(acc[i]), scale, f[i]);
+    }
   }
 }
 
@@ -119,37 +137,80 @@ inline void Finish(const ScaledBlock<kWidth>* end, const __m512 (&f)[kWidth], __
   }
 }
 
+// How a panel is cut into stretches: by its columns alone, so that every kernel does the same. They
+// begin at a tile and at an even block.
+template <typename Tile>
+class Stretches {
+ public:
+  explicit Stretches(int blocks)
+      : blocks_(blocks),
+        units_((blocks + kUnit - 1) / kUnit),
+        count_((units_ + kMaxUnits - 1) / kMaxUnits) {}
+
+  int count() const { return count_; }
+  // The first block of stretch `s`.
+  int First(int s) const { return s == count_ ? blocks_ : units_ * s / count_ * kUnit; }
+
+ private:
+  static constexpr int kUnit = Tile::kBlocks == 1 ? 2 : Tile::kBlocks;
+  static constexpr int kMaxUnits = kStretchBlocks / kUnit;
+  int blocks_, units_, count_;
+};
+
+// Asks for what lies some way behind a block of a panel, at the end in the next panel. From
+// kMinPrefetchWidth rows on that gains a fifth or more; with fewer, memory limits, and it costs.
+// Into the second level: what goes into the first waits for one of few buffers.
+constexpr int kMinPrefetchWidth = 6;
+constexpr size_t kPrefetchBytes = 5 << 10;
+template <typename Tile>
+inline void PrefetchBehind(const Tile* tiles, int block) {
+  constexpr size_t kBlockBytes = sizeof(Tile) / Tile::kBlocks;
+  const auto* const p = reinterpret_cast<const char*>(tiles) +
+                        static_cast<size_t>(block) * kBlockBytes + kPrefetchBytes;
+  VIVACE_UNROLL
+  for (size_t k = 0; k < kBlockBytes; k += 64) _mm_prefetch(p + k, _MM_HINT_T1);
+}
+
 template <typename Tile, int kWidth>
 void MultiplyInt8(const std::byte* panel, const std::byte* group, int blocks, float* c) {
   const auto* tiles = reinterpret_cast<const Tile*>(panel);
   const auto* rows = reinterpret_cast<const ScaledBlock<kWidth>*>(group);
+  const Stretches<Tile> stretches(blocks);
   __m512 f[kWidth];
   VIVACE_UNROLL
   for (int i = 0; i < kWidth; ++i) f[i] = _mm512_setzero_ps();
   __mmask16 bad = 0;
-  for (int t = 0; t < blocks / Tile::kBlocks; ++t) {
-    for (int b = 0; b < Tile::kBlocks; ++b, ++rows) Step(BlockOf<Tile>(tiles[t], b), *rows, f, bad);
+  for (int s = 0; s < stretches.count(); ++s) {
+    const int first = stretches.First(s), last = stretches.First(s + 1);
+    for (int b = first; b < last; ++b) {
+      if constexpr (kWidth >= kMinPrefetchWidth) PrefetchBehind(tiles, b);
+      Step(BlockOf<Tile>(tiles[b / Tile::kBlocks], b % Tile::kBlocks), rows[b], f, bad);
+    }
+    if constexpr (BlockOf<Tile>::kKind == BlockKind::kMinimum) {
+      Minimums minimums;
+      bad |= FillMinimums(tiles, first, last, minimums);
+      AddMinimums(minimums, rows + first, f);
+    }
   }
-  Finish(rows, f, bad, c);
+  Finish(rows + blocks, f, bad, c);
 }
 
 // ---- int8 blocks, many groups -------------------------------------------------------------------
 
-// A stretch of blocks unpacked: half of a small first-level cache, the rest is for activations.
-constexpr int kStretchBlocks = 18;
-
 template <typename Kind>
 struct Stretch {
-  const Unpacked<Kind>* weights;
-  int first, last, blocks;  // of the panel
-  __mmask16 bad;            // of the blocks up to `last`
+  Unpacked<Kind> weights[kStretchBlocks];
+  Minimums minimums;  // of the kind that has them
+  int first, last;    // blocks of the panel
+  int blocks;         // that the panel has
+  __mmask16 bad = 0;  // of the blocks up to `last`
 };
 
-template <typename Kind>
-using StretchKernel = void (*)(const Stretch<Kind>& stretch, const std::byte* group, float* c);
-
-template <typename Kind, int kWidth>
-void MultiplyStretch(const Stretch<Kind>& stretch, const std::byte* group, float* c) {
+// One group times a stretch. `unpack(b)` is called before block b is used, and `read_minimums`
+// after all of them: memory likes to be read in order.
+template <typename Kind, int kWidth, typename UnpackBlock, typename ReadMinimums>
+inline void MultiplyStretch(Stretch<Kind>& stretch, const std::byte* group, float* c,
+                            const UnpackBlock& unpack, const ReadMinimums& read_minimums) {
   const auto* rows = reinterpret_cast<const ScaledBlock<kWidth>*>(group);
   __m512 f[kWidth];
   VIVACE_UNROLL
@@ -157,8 +218,13 @@ void MultiplyStretch(const Stretch<Kind>& stretch, const std::byte* group, float
     f[i] = stretch.first == 0 ? _mm512_setzero_ps() : _mm512_loadu_ps(c + 16 * i);
   }
   for (int b = stretch.first; b < stretch.last; ++b) {
+    unpack(b);
     __mmask16 unused;
     Step(UnpackedBlock<Kind>(stretch.weights[b - stretch.first]), rows[b], f, unused);
+  }
+  if constexpr (Kind::kKind == BlockKind::kMinimum) {
+    read_minimums();
+    AddMinimums(stretch.minimums, rows + stretch.first, f);
   }
   if (stretch.last == stretch.blocks) {
     Finish(rows + stretch.blocks, f, stretch.bad, c);
@@ -168,42 +234,64 @@ void MultiplyStretch(const Stretch<Kind>& stretch, const std::byte* group, float
   for (int i = 0; i < kWidth; ++i) _mm512_storeu_ps(c + 16 * i, f[i]);
 }
 
-template <typename Kind, int... kWidths>
-constexpr std::array<StretchKernel<Kind>, kMaxWidth + 1> StretchKernels(
-    std::integer_sequence<int, kWidths...>) {
-  return {nullptr, MultiplyStretch<Kind, kWidths + 1>...};
+// The first group unpacks a stretch, in the shadow of its products; the others find it so.
+template <typename Tile, int kWidth>
+void MultiplyFirst(const Tile* tiles, Stretch<KindOfTile<Tile>>& stretch, const std::byte* group,
+                   float* c) {
+  const auto unpack = [&](int b) {
+    PrefetchBehind(tiles, b);
+    const BlockOf<Tile> block(tiles[b / Tile::kBlocks], b % Tile::kBlocks);
+    stretch.bad |= Unpack(block, stretch.weights[b - stretch.first]);
+  };
+  const auto read_minimums = [&] {
+    if constexpr (KindOfTile<Tile>::kKind == BlockKind::kMinimum) {
+      stretch.bad |= FillMinimums(tiles, stretch.first, stretch.last, stretch.minimums);
+    }
+  };
+  MultiplyStretch<KindOfTile<Tile>, kWidth>(stretch, group, c, unpack, read_minimums);
 }
+template <typename Kind, int kWidth>
+void MultiplyNext(Stretch<Kind>& stretch, const std::byte* group, float* c) {
+  MultiplyStretch<Kind, kWidth>(
+      stretch, group, c, [](int) {}, [] {});
+}
+
+template <typename Tile>
+struct RunKernels {
+  using Kind = KindOfTile<Tile>;
+  void (*first[kMaxWidth + 1])(const Tile*, Stretch<Kind>&, const std::byte*, float*) = {};
+  void (*next[kMaxWidth + 1])(Stretch<Kind>&, const std::byte*, float*) = {};
+
+  template <int... kWidths>
+  constexpr explicit RunKernels(std::integer_sequence<int, kWidths...>)
+      : first{nullptr, MultiplyFirst<Tile, kWidths + 1>...},
+        next{nullptr, MultiplyNext<Kind, kWidths + 1>...} {}
+};
 
 template <typename Tile>
 void MultiplyRun(const std::byte* panel, const GroupRun& run, int blocks,
                  const x86::GroupDone& done, float* c) {
-  using Block = BlockOf<Tile>;
-  // By what the arithmetic is, not by format: Q4_1 and Q4_K unpack into the same.
-  using Kind = KindOf<Block::kKind, Block::kOffsetBits>;
-  static constexpr auto kKernels =
-      StretchKernels<Kind>(std::make_integer_sequence<int, kMaxWidth>());
+  static constexpr RunKernels<Tile> kKernels(std::make_integer_sequence<int, kMaxWidth>{});
   const auto* const tiles = reinterpret_cast<const Tile*>(panel);
-  const int stretches = (blocks + kStretchBlocks - 1) / kStretchBlocks;
-  Unpacked<Kind> weights[kStretchBlocks];
-  Stretch<Kind> stretch{weights, 0, 0, blocks, 0};
-  for (int s = 1; s <= stretches; ++s) {
-    stretch.first = stretch.last;
-    stretch.last = blocks * s / stretches;
-    for (int b = stretch.first; b < stretch.last; ++b) {
-      const Block block(tiles[b / Tile::kBlocks], b % Tile::kBlocks);
-      Unpack(block, weights[b - stretch.first]);
-      stretch.bad |= NotFinite(block.Scale(0));
-      if constexpr (Block::kKind == BlockKind::kHalves) stretch.bad |= NotFinite(block.Scale(1));
-    }
+  const Stretches<Tile> stretches(blocks);
+  Stretch<KindOfTile<Tile>> stretch;
+  stretch.blocks = blocks;
+  for (int s = 0; s < stretches.count(); ++s) {
+    stretch.first = stretches.First(s);
+    stretch.last = stretches.First(s + 1);
     const std::byte* group = run.data;
     float* out = c;
     for (int g = 0; g < run.count; ++g) {
       const int width = run.Width(g);
-      kKernels[static_cast<size_t>(width)](stretch, group, out);
+      if (g == 0) {
+        kKernels.first[width](tiles, stretch, group, out);
+      } else {
+        kKernels.next[width](stretch, group, out);
+      }
       group += width * run.row_bytes;
-      if (done.call && s == stretches) done.call(done.context, g, out);
+      if (done.call && s + 1 == stretches.count()) done.call(done.context, g, out);
       // Sums that no one waits for any more leave their place to the next group's.
-      if (!done.call || stretches > 1) out += 16 * width;
+      if (!done.call || stretches.count() > 1) out += 16 * width;
     }
   }
 }

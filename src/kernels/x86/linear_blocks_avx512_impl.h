@@ -30,8 +30,8 @@ struct KindOf {
   static constexpr bool kChecked = false;  // scales are known to be finite, or not used
 };
 
-// Each BlockOf has Unit(half, k), the integers of unit 4 * half + k, Scale(half), and if it is of
-// kind kMinimum, Minimum().
+// Each BlockOf has Unit(half, k), the integers of unit 4 * half + k, and Scale(half). Minimums are
+// read for several blocks at once: FillMinimums.
 template <typename Tile>
 struct BlockOf;
 
@@ -72,7 +72,6 @@ struct BlockOf<x86::TileQ4_1> : KindOf<BlockKind::kMinimum> {
   BlockOf(const x86::TileQ4_1& t, int) : tile(t) {}
   __m512i Unit(int half, int k) const { return Nibbles(tile.q, half, k); }
   __m512 Scale(int) const { return HalfToFloat(tile.d); }
-  __m512 Minimum() const { return HalfToFloat(tile.m); }
 };
 
 template <>
@@ -89,7 +88,6 @@ struct BlockOf<x86::TileQ5_1> : KindOf<BlockKind::kMinimum> {
   BlockOf(const x86::TileQ5_1& t, int) : tile(t) {}
   __m512i Unit(int half, int k) const { return FiveBits(tile.q, tile.high, half, k); }
   __m512 Scale(int) const { return HalfToFloat(tile.d); }
-  __m512 Minimum() const { return HalfToFloat(tile.m); }
 };
 
 template <>
@@ -121,7 +119,6 @@ struct BlockOf<x86::TileQ4_K> : KindOf<BlockKind::kMinimum> {
   BlockOf(const x86::TileQ4_K& t, int b) : tile(t), block(t.blocks[b]) {}
   __m512i Unit(int half, int k) const { return Nibbles(block.q, half, k); }
   __m512 Scale(int) const { return TimesBytes(tile.d, Bytes(block.scale)); }
-  __m512 Minimum() const { return TimesBytes(tile.dmin, Negated(Bytes(block.min))); }
 };
 
 template <>
@@ -131,7 +128,6 @@ struct BlockOf<x86::TileQ5_K> : KindOf<BlockKind::kMinimum> {
   BlockOf(const x86::TileQ5_K& t, int b) : tile(t), block(t.blocks[b]) {}
   __m512i Unit(int half, int k) const { return FiveBits(block.q, block.high, half, k); }
   __m512 Scale(int) const { return TimesBytes(tile.d, Bytes(block.scale)); }
-  __m512 Minimum() const { return TimesBytes(tile.dmin, Negated(Bytes(block.min))); }
 };
 
 template <>
@@ -171,27 +167,121 @@ struct alignas(64) ScaleTable {
   }
 };
 
+inline __mmask16 NotFinite(__m512 d) {
+  constexpr int kNanOrInfinity = 0x99;
+  return _mm512_fpclass_ps_mask(d, kNanOrInfinity);
+}
+
+// ---- minimums -----------------------------------------------------------------------------------
+
+// Blocks that are done together, a stretch: unpacked, half of a small first-level cache, the rest
+// is for activations.
+constexpr int kStretchBlocks = 18;
+
+// What the minimums of a stretch add to an output: minimums times sums of activations as exact
+// integers, two blocks a vpdpwssd, then one FMA per part. A part is the blocks whose minimums have
+// one scale.
+constexpr int kMaxMinimum = 2047;  // as many bits as a half has
+static_assert(int64_t{kStretchBlocks} * kMaxMinimum * kMaxSum < int64_t{1} << 31);
+
+struct alignas(64) Minimums {
+  static constexpr int kPairs = kStretchBlocks / 2;
+  int32_t pair[kPairs][16];  // two int16: of an even block and of the next one
+  float scale[kPairs][16];   // by part; the unit of the activations' sums is in it
+  int parts = 0;
+  int pairs_per_part = 0;
+};
+
+inline __m512i LowWord(__m512i v) { return _mm512_and_si512(v, _mm512_set1_epi32(0xffff)); }
+
+constexpr float kSumUnit = 1 << kSumShift;
+
+// Q4_1 and Q5_1: halves, one part per stretch, relative to its largest. Returns the outputs that
+// have one that is not finite.
+template <typename Tile>
+inline __mmask16 FillFromHalves(const Tile* tiles, int first, int last, Minimums& out) {
+  const auto load = [&](int b) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(tiles[b].m));
+  };
+  __m256i largest = _mm256_setzero_si256();
+  for (int b = first; b < last; ++b) {
+    largest = _mm256_max_epu16(largest, _mm256_and_si256(load(b), _mm256_set1_epi16(0x7fff)));
+  }
+  // The smallest half, for outputs all of whose minimums are zero.
+  const __m512 most = _mm512_cvtph_ps(_mm256_max_epu16(largest, _mm256_set1_epi16(1)));
+  const __m512 unit = _mm512_mul_ps(most, _mm512_set1_ps(1.0f / kMaxMinimum));
+  const __m512 inverse = _mm512_div_ps(_mm512_set1_ps(kMaxMinimum), most);
+  const auto integer = [&](int b) {
+    if (b >= last) return _mm512_setzero_si512();
+    return _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_cvtph_ps(load(b)), inverse));
+  };
+  int pair = 0;
+  for (int b = first; b < last; b += 2, ++pair) {
+    _mm512_store_si512(out.pair[pair],
+                       _mm512_or_si512(LowWord(integer(b)), _mm512_slli_epi32(integer(b + 1), 16)));
+  }
+  _mm512_store_ps(out.scale[0], _mm512_mul_ps(unit, _mm512_set1_ps(kSumUnit)));
+  out.parts = 1;
+  out.pairs_per_part = pair;
+  return NotFinite(most);
+}
+
+// Q4_K and Q5_K: integers as they are, a part per tile.
+template <typename Tile>
+inline __mmask16 FillFromBytes(const Tile* tiles, int first, int last, Minimums& out) {
+  __mmask16 bad = 0;
+  out.parts = 0;
+  out.pairs_per_part = Tile::kBlocks / 2;
+  int32_t(*pair)[16] = out.pair;
+  for (int t = first / Tile::kBlocks; t < last / Tile::kBlocks; ++t, ++out.parts) {
+    VIVACE_UNROLL
+    for (int b = 0; b < Tile::kBlocks; b += 2, ++pair) {
+      const auto& blocks = tiles[t].blocks;
+      const __m512i odd = _mm512_slli_epi32(Bytes(blocks[b + 1].min), 16);
+      _mm512_store_si512(*pair, _mm512_or_si512(Bytes(blocks[b].min), odd));
+    }
+    const __m512 unit = HalfToFloat(tiles[t].dmin);
+    bad |= NotFinite(unit);
+    _mm512_store_ps(out.scale[out.parts], _mm512_mul_ps(unit, _mm512_set1_ps(-kSumUnit)));
+  }
+  return bad;
+}
+
+// Those of blocks [first, last) of a panel.
+template <typename Tile>
+inline __mmask16 FillMinimums(const Tile* tiles, int first, int last, Minimums& out) {
+  if constexpr (Tile::kBlocks == 1) {
+    return FillFromHalves(tiles, first, last, out);
+  } else {
+    return FillFromBytes(tiles, first, last, out);
+  }
+}
+
 // ---- unpacked -----------------------------------------------------------------------------------
 
 template <typename Kind>
 struct alignas(64) Unpacked {
+  static constexpr int kScales = Kind::kKind == BlockKind::kHalves ? 2 : 1;
   uint8_t q[x86::kUnits][64];
-  ScaleTable scale[Kind::kKind == BlockKind::kHalves ? 2 : 1];
-  float minimum[Kind::kKind == BlockKind::kMinimum ? 16 : 0];
+  ScaleTable scale[kScales];
 };
 
+// Returns the outputs of which a scale is not finite.
 template <typename Block, typename Kind>
-inline void Unpack(const Block& block, Unpacked<Kind>& out) {
+inline __mmask16 Unpack(const Block& block, Unpacked<Kind>& out) {
   VIVACE_UNROLL
   for (int k = 0; k < 4; ++k) {
     _mm512_store_si512(out.q[k], block.Unit(0, k));
     _mm512_store_si512(out.q[4 + k], block.Unit(1, k));
   }
-  out.scale[0].Fill(block.Scale(0));
-  if constexpr (Kind::kKind == BlockKind::kHalves) out.scale[1].Fill(block.Scale(1));
-  if constexpr (Kind::kKind == BlockKind::kMinimum) {
-    _mm512_store_ps(out.minimum, block.Minimum());
+  __mmask16 bad = 0;
+  VIVACE_UNROLL
+  for (int half = 0; half < Unpacked<Kind>::kScales; ++half) {
+    const __m512 d = block.Scale(half);
+    bad |= NotFinite(d);
+    out.scale[half].Fill(d);
   }
+  return bad;
 }
 
 template <typename Kind>
@@ -201,7 +291,6 @@ struct UnpackedBlock : Kind {
   explicit UnpackedBlock(const Unpacked<Kind>& d) : data(d) {}
   __m512i Unit(int half, int k) const { return _mm512_load_si512(data.q[4 * half + k]); }
   const ScaleTable& Scale(int half) const { return data.scale[half]; }
-  __m512 Minimum() const { return _mm512_load_ps(data.minimum); }
 };
 
 }  // namespace

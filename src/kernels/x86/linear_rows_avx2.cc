@@ -2,6 +2,10 @@
 
 #include <immintrin.h>
 
+#include <numbers>
+
+#include "kernels/x86/vec_avx2.h"
+
 namespace vivace::kernels::avx2 {
 namespace {
 
@@ -119,39 +123,24 @@ void StoreFp32(const __m256 (&x)[4], std::byte* block, int width, int i) {
 
 // ---- epilogues ----------------------------------------------------------------------------------
 
-// e^x: 2^n * p(r), |r| <= ln(2) / 2. Relative error under 2e-7; saturates instead of overflowing.
-inline __m256 Exp(__m256 x) {
-  // Operand order matters: min and max return the second when one is NaN.
-  x = _mm256_max_ps(_mm256_set1_ps(-87.0f), _mm256_min_ps(_mm256_set1_ps(88.0f), x));
-  const __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),
-                                   _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693359375f), x);
-  r = _mm256_fnmadd_ps(n, _mm256_set1_ps(-2.12194440e-4f), r);
-  __m256 p = _mm256_set1_ps(1.0f / 720);
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 120));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 24));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 6));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.5f));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
-  // n is -126 .. 127, so 2^n is a normal number made by placing its exponent.
-  const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-  return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+constexpr float kLog2E = std::numbers::log2e_v<float>;
+
+// x / (1 + 2^t)
+inline __m256 Over1Plus2To(__m256 t, __m256 x) {
+  // Operand order matters: min returns the second when one is NaN.
+  const __m256 power = Vec::Exp2(_mm256_min_ps(_mm256_set1_ps(126.0f), t));
+  return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), power));
 }
 
-// x / (1 + e^-t)
-inline __m256 MulSigmoid(__m256 x, __m256 t) {
-  const __m256 one = _mm256_set1_ps(1.0f);
-  return _mm256_div_ps(x, _mm256_add_ps(one, Exp(_mm256_sub_ps(_mm256_setzero_ps(), t))));
-}
-
-inline __m256 Silu(__m256 x) { return MulSigmoid(x, x); }
+// x / (1 + e^-x)
+inline __m256 Silu(__m256 x) { return Over1Plus2To(_mm256_mul_ps(x, _mm256_set1_ps(-kLog2E)), x); }
 
 // 0.5 x (1 + tanh(u)) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
 inline __m256 GeluTanh(__m256 x) {
+  constexpr float kTwice = 1.5957691216f;  // 2 sqrt(2 / pi)
   const __m256 cubic = _mm256_mul_ps(_mm256_mul_ps(x, x), _mm256_set1_ps(0.044715f));
-  const __m256 u = _mm256_mul_ps(_mm256_fmadd_ps(cubic, x, x), _mm256_set1_ps(1.5957691216f));
-  return MulSigmoid(x, u);
+  const __m256 u = _mm256_fmadd_ps(cubic, x, x);
+  return Over1Plus2To(_mm256_mul_ps(u, _mm256_set1_ps(-kTwice * kLog2E)), x);
 }
 
 inline __m256 LoadBias(const float* bias, __m256i mask) {

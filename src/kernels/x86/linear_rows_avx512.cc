@@ -3,6 +3,8 @@
 
 #include <immintrin.h>
 
+#include <numbers>
+
 #include "kernels/x86/vec_avx512.h"
 
 namespace vivace::kernels::avx512 {
@@ -91,8 +93,8 @@ constexpr int kBatch = 4;
 struct Quantised {
   __m256i q[kBatch];  // 32 int8 values each
   __m128i scale;      // the fields of ScaledBlock, one lane per block
-  __m128 sum;
-  __m128i minus[3];  // `minus`, then `minus16`
+  __m128i sum;        // one of its `sums`
+  __m128i minus[3];   // `minus`, then `minus16`
 };
 
 // The largest magnitude of each block.
@@ -116,12 +118,12 @@ inline __m128 Magnitudes(const __m512 (&x)[kBatch][2]) {
 inline Quantised Quantise(const __m512 (&x)[kBatch][2], __m128 inverse) {
   // The smallest scale with which the block's largest value is 127 or less.
   const __m128 largest = _mm_mul_ps(Magnitudes(x), _mm_mul_ps(inverse, _mm_set1_ps(1.0f / 127.0f)));
-  constexpr int kDropped = (1 << (23 - kScaleStepBits)) - 1;
+  constexpr int kDropped = (1 << (kExponentPlace - kScaleStepBits)) - 1;
   const __m128i up = _mm_andnot_si128(
       _mm_set1_epi32(kDropped), _mm_add_epi32(_mm_castps_si128(largest), _mm_set1_epi32(kDropped)));
   Quantised out;
-  out.scale = _mm_max_epi32(_mm_min_epi32(up, _mm_set1_epi32((127 + kMaxShift) << 23)),
-                            _mm_set1_epi32(127 << 23));
+  out.scale = _mm_max_epi32(_mm_min_epi32(up, _mm_set1_epi32((127 + kMaxShift) << kExponentPlace)),
+                            _mm_set1_epi32(127 << kExponentPlace));
   const __m128 scale = _mm_castsi128_ps(out.scale);
   const __m512 inverses = _mm512_castps128_ps512(_mm_div_ps(inverse, scale));
   __m256i sums[kBatch];
@@ -138,24 +140,37 @@ inline Quantised Quantise(const __m512 (&x)[kBatch][2], __m128 inverse) {
       _mm256_hadd_epi32(_mm256_hadd_epi32(sums[0], sums[1]), _mm256_hadd_epi32(sums[2], sums[3]));
   const __m128i sum0 = _mm256_castsi256_si128(sums16), sum1 = _mm256_extracti128_si256(sums16, 1);
   const __m128i sum = _mm_add_epi32(sum0, sum1), zero = _mm_setzero_si128();
-  out.sum = _mm_mul_ps(scale, _mm_cvtepi32_ps(sum));
+  constexpr float kSumUnit = 1.0f / (1 << kSumShift);
+  out.sum =
+      _mm_cvtps_epi32(_mm_mul_ps(_mm_cvtepi32_ps(sum), _mm_mul_ps(scale, _mm_set1_ps(kSumUnit))));
   out.minus[0] = _mm_sub_epi32(zero, sum);
   out.minus[1] = _mm_sub_epi32(zero, sum0);
   out.minus[2] = _mm_sub_epi32(zero, sum1);
   return out;
 }
 
+// The first `count` lanes to p[0 .. count).
+inline void StoreLanes(int32_t* p, __m128i lanes, int count) {
+  if (count == kBatch) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), lanes);
+  } else {
+    _mm_mask_storeu_epi32(p, static_cast<__mmask8>((1 << count) - 1), lanes);
+  }
+}
+
+// Two `sums` in one field.
+inline __m128i Pair(__m128i even, __m128i odd) {
+  constexpr int kOddWords = 0xaa;
+  return _mm_blend_epi16(even, _mm_slli_epi32(odd, 16), kOddWords);
+}
+
+constexpr int kSumsLine = 9;  // of a ScaledBlock
+
 // The four are rows i .. i + count - 1 of one ScaledBlock<width>.
 inline void StoreAsRows(const Quantised& in, int count, std::byte* block, int width, int i) {
   auto* const ints = reinterpret_cast<int32_t*>(block) + i;
-  const auto mask = static_cast<__mmask8>((1 << count) - 1);
   const auto store = [&](int line, __m128i value) {
-    auto* const p = ints + line * width;
-    if (count == kBatch) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(p), value);
-    } else {
-      _mm_mask_storeu_epi32(p, mask, value);
-    }
+    StoreLanes(ints + line * width, value, count);
   };
   // A transposition: from four rows of 8 units to 8 units of four rows.
   const __m256i q01_low = _mm256_unpacklo_epi32(in.q[0], in.q[1]);
@@ -171,7 +186,7 @@ inline void StoreAsRows(const Quantised& in, int count, std::byte* block, int wi
     store(unit + 4, _mm256_extracti128_si256(units[unit], 1));
   }
   store(8, in.scale);
-  store(9, _mm_castps_si128(in.sum));
+  store(kSumsLine, Pair(in.sum, _mm_setzero_si128()));  // until the next block is there
   for (int k = 0; k < 3; ++k) store(10 + k, in.minus[k]);
 }
 
@@ -185,7 +200,8 @@ inline void StoreAsBlocks(const Quantised& in, int count, std::byte* blocks, int
     _mm_store_si128(reinterpret_cast<__m128i*>(p), v);
   };
   store(fields[0], in.scale);
-  store(fields[1], _mm_castps_si128(in.sum));
+  const __m128i sum = _mm_maskz_mov_epi32(static_cast<__mmask8>((1 << count) - 1), in.sum);
+  store(fields[kSumsLine - 8], Pair(sum, _mm_srli_epi64(sum, 32)));
   for (int k = 0; k < 3; ++k) store(fields[2 + k], in.minus[k]);
   for (int j = 0; j < count; ++j, blocks += static_cast<size_t>(width) * x86::kInt8BlockBytes) {
     auto* const ints = reinterpret_cast<int32_t*>(blocks) + i;
@@ -219,9 +235,17 @@ void PrepareInt8(const GroupRows& in, const RowFactors* factors) {
     }
     const __m128 inverse = _mm_setr_ps(factors[row(0)].inverse, factors[row(1)].inverse,
                                        factors[row(2)].inverse, factors[row(3)].inverse);
+    __m128i even = _mm_setzero_si128();  // sums of the last even block
     for (int b = in.first_block; b < in.last_block; ++b, out += block_bytes) {
       for (int j = 0; j < kBatch; ++j) LoadBlock(in, row(j), factors[row(j)].norm, b, x[j]);
-      StoreAsRows(Quantise(x, inverse), rows, out, in.width, i);
+      const Quantised block = Quantise(x, inverse);
+      StoreAsRows(block, rows, out, in.width, i);
+      if (b % 2 == 0) {
+        even = block.sum;
+      } else {
+        auto* const sums = reinterpret_cast<int32_t*>(out - block_bytes) + kSumsLine * in.width;
+        StoreLanes(sums + i, Pair(even, block.sum), rows);
+      }
     }
   }
   if (in.first_block > 0) return;
@@ -253,37 +277,22 @@ void PrepareFp32(const GroupRows& in, const RowFactors* factors) {
 
 // ---- results ------------------------------------------------------------------------------------
 
-// e^x: 2^n * p(r), |r| <= ln(2) / 2. Relative error under 2e-7; saturates instead of overflowing.
-inline __m512 Exp(__m512 x) {
-  // Operand order matters: min and max return the second when one is NaN.
-  x = _mm512_max_ps(_mm512_set1_ps(-87.0f), _mm512_min_ps(_mm512_set1_ps(88.0f), x));
-  const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
-                                        _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-  __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
-  r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
-  __m512 p = _mm512_set1_ps(1.0f / 720);
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 120));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 24));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 6));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.5f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-  p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-  return _mm512_scalef_ps(p, n);
+constexpr float kLog2E = std::numbers::log2e_v<float>;
+
+// x / (1 + 2^t). The division is not what limits: a reciprocal and a step of Newton's take longer.
+inline __m512 Over1Plus2To(__m512 t, __m512 x) {
+  return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0f), Vec::Exp2(t)));
 }
 
-// x / (1 + e^-t)
-inline __m512 MulSigmoid(__m512 x, __m512 t) {
-  const __m512 one = _mm512_set1_ps(1.0f);
-  return _mm512_div_ps(x, _mm512_add_ps(one, Exp(_mm512_sub_ps(_mm512_setzero_ps(), t))));
-}
-
-inline __m512 Silu(__m512 x) { return MulSigmoid(x, x); }
+// x / (1 + e^-x)
+inline __m512 Silu(__m512 x) { return Over1Plus2To(_mm512_mul_ps(x, _mm512_set1_ps(-kLog2E)), x); }
 
 // 0.5 x (1 + tanh(u)) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
 inline __m512 GeluTanh(__m512 x) {
+  constexpr float kTwice = 1.5957691216f;  // 2 sqrt(2 / pi)
   const __m512 cubic = _mm512_mul_ps(_mm512_mul_ps(x, x), _mm512_set1_ps(0.044715f));
-  const __m512 u = _mm512_mul_ps(_mm512_fmadd_ps(cubic, x, x), _mm512_set1_ps(1.5957691216f));
-  return MulSigmoid(x, u);
+  const __m512 u = _mm512_fmadd_ps(cubic, x, x);
+  return Over1Plus2To(_mm512_mul_ps(u, _mm512_set1_ps(-kTwice * kLog2E)), x);
 }
 
 inline __m512 LoadBias(const float* bias, __mmask16 mask) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <limits>
+#include <optional>
 
 #include "base/check.h"
 #include "kernels/x86/pack.h"
@@ -21,8 +22,8 @@ constexpr int64_t kItemsPerThread = 12;
 // the groups they may make up: an item's sums of a panel lie on the stack.
 constexpr int64_t kHotActivationBytes = 512 << 10;
 constexpr int kMaxRunGroups = 24;
-// With fewer groups, unpacking a panel for all of them costs more than each unpacking for itself.
-constexpr int kMinRunGroups = 6;
+// With one group there is nothing to share.
+constexpr int kMinRunGroups = 2;
 // Preparing fewer values than this is done before another thread could help.
 constexpr int64_t kMinParallelValues = 4096;
 
@@ -121,6 +122,9 @@ PreparedInput Prepare(const Tier& tier, const InputRows& input, const MatrixGrou
   const int splits = parallel ? std::clamp(2 * pool.size() / std::max(1, groups.count()), 1,
                                            std::min(blocks, pool.size()))
                               : 1;
+  const auto bound = [&](int split) {
+    return split == splits ? blocks : blocks * split / splits / 2 * 2;
+  };
   const auto item = [&](int64_t i) {
     const int g = static_cast<int>(i / splits), split = static_cast<int>(i % splits);
     const int first = groups.First(g);
@@ -129,8 +133,8 @@ PreparedInput Prepare(const Tier& tier, const InputRows& input, const MatrixGrou
                    .cols = input.cols,
                    .norm_weight = input.norm.weight,
                    .norm_eps = input.norm.eps,
-                   .first_block = blocks * split / splits,
-                   .last_block = blocks * (split + 1) / splits,
+                   .first_block = bound(split),
+                   .last_block = bound(split + 1),
                    .int8 = forms.From(kInt8Form, first),
                    .fp32 = forms.From(kFp32Form, first),
                    .bf16 = forms.From(kBf16Form, first)};
@@ -236,28 +240,35 @@ class Multiplication {
   }
 
   void Run(ThreadPool& pool) {
-    if (groups_.count() == 0 || panels_ == 0) return;
+    ForEachInShares(pool, Cut(pool.size()), [&](int64_t i) { RunItem(i); });
+  }
+
+  // Cuts the work into items for `threads`, and says how many there are.
+  int64_t Cut(int threads) {
+    if (groups_.count() == 0 || panels_ == 0) return 0;
     const int64_t group_bytes = parts_[0].input_row_bytes * kernels_.max_width;
     const int64_t hot_groups =
         std::clamp<int64_t>(kHotActivationBytes / group_bytes, 1, kMaxRunGroups);
-    const int runs = static_cast<int>((groups_.count() + hot_groups - 1) / hot_groups);
-    const int64_t rows = (input_.rows + runs - 1) / runs;
+    runs_ = static_cast<int>((groups_.count() + hot_groups - 1) / hot_groups);
+    const int64_t rows = (input_.rows + runs_ - 1) / runs_;
     const int64_t macs = rows * input_.cols * kTileRows * (pairs_ ? 2 : 1);
     const int64_t enough =
         std::min(1 + kMinItemWeightBytes / weight_bytes_per_panel_, 1 + kMinItemMacs / macs);
-    const int64_t fair = std::max<int64_t>(1, panels_ / (pool.size() * kItemsPerThread));
-    const int panels_per_item = static_cast<int>(std::max(enough, fair));
-    const int panel_items = (panels_ + panels_per_item - 1) / panels_per_item;
-    ForEachInShares(pool, int64_t{panel_items} * runs, [&](int64_t i) {
-      const int run = static_cast<int>(i / panel_items);
-      const int first_group = groups_.count() * run / runs;
-      const int last_group = groups_.count() * (run + 1) / runs;
-      const int first_panel = static_cast<int>(i % panel_items) * panels_per_item;
-      const int last_panel = std::min(first_panel + panels_per_item, panels_);
-      for (int panel = first_panel; panel < last_panel; ++panel) {
-        RunPanel(panel, first_group, last_group);
-      }
-    });
+    const int64_t fair = std::max<int64_t>(1, panels_ / (threads * kItemsPerThread));
+    panels_per_item_ = static_cast<int>(std::max(enough, fair));
+    panel_items_ = (panels_ + panels_per_item_ - 1) / panels_per_item_;
+    return int64_t{panel_items_} * runs_;
+  }
+
+  void RunItem(int64_t i) const {
+    const int run = static_cast<int>(i / panel_items_);
+    const int first_group = groups_.count() * run / runs_;
+    const int last_group = groups_.count() * (run + 1) / runs_;
+    const int first_panel = static_cast<int>(i % panel_items_) * panels_per_item_;
+    const int last_panel = std::min(first_panel + panels_per_item_, panels_);
+    for (int panel = first_panel; panel < last_panel; ++panel) {
+      RunPanel(panel, first_group, last_group);
+    }
   }
 
  private:
@@ -370,7 +381,25 @@ class Multiplication {
   Part parts_[MatrixGroup::kMaxParts + 1];
   int32_t panels_ = 0;
   int64_t weight_bytes_per_panel_ = 1;
+  int runs_ = 0, panels_per_item_ = 0, panel_items_ = 0;
 };
+
+void MultiplyAll(const Tier& tier, std::span<const Product> products, Epilogue epilogue,
+                 ThreadPool& pool) {
+  VIVACE_DCHECK(products.size() <= kMaxProducts);
+  std::optional<Multiplication> multiplications[kMaxProducts];
+  int64_t ends[kMaxProducts];  // items of each and of those before it
+  int64_t items = 0;
+  for (size_t i = 0; i < products.size(); ++i) {
+    const Product& p = products[i];
+    multiplications[i].emplace(tier, *p.group, p.input, epilogue, p.out, p.out_stride);
+    ends[i] = items += multiplications[i]->Cut(pool.size());
+  }
+  ForEachInShares(pool, items, [&](int64_t item) {
+    const auto i = std::upper_bound(ends, ends + products.size(), item) - ends;
+    multiplications[i]->RunItem(i == 0 ? item : item - ends[i - 1]);
+  });
+}
 
 void Argmax(const Tier& tier, const MatrixGroup& group, const PreparedInput& input, TokenId* best,
             ThreadPool& pool) {
@@ -404,6 +433,8 @@ constexpr LinearOps MakeOps(Isa isa) {
              int64_t out_stride, ThreadPool& pool) {
             Multiplication(kTier, group, input, epilogue, out, out_stride).Run(pool);
           },
+      .multiply_all = [](std::span<const Product> products, Epilogue epilogue,
+                         ThreadPool& pool) { MultiplyAll(kTier, products, epilogue, pool); },
       .argmax = [](const MatrixGroup& group, const PreparedInput& input, TokenId* best,
                    ThreadPool& pool) { Argmax(kTier, group, input, best, pool); },
       .embed = Embed,

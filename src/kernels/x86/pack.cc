@@ -340,10 +340,20 @@ auto WithPacking(DType dtype, Visit visit) {
       return visit(Packing<quant::Q5_K, TileQ5_K>{});
     case DType::kQ6_K:
       return visit(Packing<quant::Q6_K, TileQ6_K>{});
-    // Exact in no tile: two-bit minimums per 16, scales beyond fp16.
+    // Exact in no tile: two-bit minimums per 16, scales beyond fp16, codebooks. The loader expands
+    // them (model/loaded_model.h).
     case DType::kQ2_K:
     case DType::kIQ4_XS:
     case DType::kMXFP4:
+    case DType::kIQ1_S:
+    case DType::kIQ1_M:
+    case DType::kIQ2_XXS:
+    case DType::kIQ2_XS:
+    case DType::kIQ2_S:
+    case DType::kIQ3_XXS:
+    case DType::kIQ3_S:
+    case DType::kTQ1_0:
+    case DType::kTQ2_0:
       break;
   }
   return visit(Packing<void, void>{});

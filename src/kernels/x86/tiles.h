@@ -188,7 +188,7 @@ struct GroupDone {
 using RunKernel = void (*)(const std::byte* panel, const GroupRun& run, int blocks,
                            const GroupDone& done, float* c);
 
-// Rows of one group on their way into blocks [first_block, last_block).
+// Rows of one group on their way into blocks [first_block, last_block); first_block is even.
 struct GroupRows {
   const float* rows[kMaxWidth];
   int width;

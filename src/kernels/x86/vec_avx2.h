@@ -24,6 +24,7 @@ struct Vec {
   static F Add(F a, F b) { return _mm256_add_ps(a, b); }
   static F Sub(F a, F b) { return _mm256_sub_ps(a, b); }
   static F Mul(F a, F b) { return _mm256_mul_ps(a, b); }
+  static F Div(F a, F b) { return _mm256_div_ps(a, b); }
   static F Max(F a, F b) { return _mm256_max_ps(a, b); }
   static F Fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
   // Fma(a, b, sum) where sums fill the registers: GCC 12 may choose a form that overwrites a
@@ -60,6 +61,30 @@ struct Vec {
     return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(d, d, _CMP_UNORD_Q)));
   }
 
+  static constexpr int kPairRows = 4;
+  static void SwapPairs(const uint16_t* from, uint16_t* to, int64_t stride) {
+    const __m256i swap = _mm256_setr_epi32(0x05040100, 0x07060302, 0x0d0c0908, 0x0f0e0b0a,
+                                           0x05040100, 0x07060302, 0x0d0c0908, 0x0f0e0b0a);
+    for (int half = 0; half < 2; ++half, from += 16, to += 4 * stride) {  // of the positions
+      __m256i r[4];
+      for (int i = 0; i < 4; ++i) {
+        const void* row = from + 32 * i;
+        r[i] = _mm256_shuffle_epi8(_mm256_loadu_si256(static_cast<const __m256i*>(row)), swap);
+      }
+      const __m256i even01 = _mm256_unpacklo_epi64(r[0], r[1]);
+      const __m256i even23 = _mm256_unpacklo_epi64(r[2], r[3]);
+      const __m256i odd01 = _mm256_unpackhi_epi64(r[0], r[1]);
+      const __m256i odd23 = _mm256_unpackhi_epi64(r[2], r[3]);
+      const __m256i rows[] = {_mm256_permute2x128_si256(even01, even23, 0x20),
+                              _mm256_permute2x128_si256(odd01, odd23, 0x20),
+                              _mm256_permute2x128_si256(even01, even23, 0x31),
+                              _mm256_permute2x128_si256(odd01, odd23, 0x31)};
+      for (int i = 0; i < 4; ++i) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * stride), rows[i]);
+      }
+    }
+  }
+
   static F Abs(F x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x); }
   static F LoadEachTwice(const float* p) {
     const __m256i twice = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
@@ -85,21 +110,38 @@ struct Vec {
     return _mm_cvtsd_f64(_mm_add_sd(u, _mm_unpackhi_pd(u, u)));
   }
 
-  static F Exp(F x) {
-    x = _mm256_max_ps(_mm256_set1_ps(-87.0f), x);
-    const F n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),
-                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    F r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693145752f), x);
-    r = _mm256_fnmadd_ps(n, _mm256_set1_ps(1.42860677e-6f), r);
-    F p = _mm256_set1_ps(1.0f / 720);
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 120));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 24));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 6));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.5f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
-    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
-    const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-    return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+  // 2^x for x <= 126, relative error under 2e-7; exactly 1 at 0, and 0 below -126.
+  static F Exp2(F x) {
+    const F magic = _mm256_set1_ps(0x1.8p23f + 127);  // brings round(x) + 127 into the low bits
+    const F t = _mm256_add_ps(x, magic);
+    const F f = _mm256_sub_ps(x, _mm256_sub_ps(t, magic));
+    F p = _mm256_set1_ps(0x1.5bba14p-10f);
+    p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(0x1.3cea88p-7f));
+    p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(0x1.c6b752p-5f));
+    p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(0x1.ebf9bcp-3f));
+    p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(0x1.62e42ap-1f));
+    p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(1.0f));
+    const F power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(t), 23));
+    const F kept = _mm256_cmp_ps(x, _mm256_set1_ps(-126.0f), _CMP_NLT_UQ);  // a NaN as well
+    return _mm256_and_ps(_mm256_mul_ps(p, power), kept);
+  }
+
+  // Lane i: the greatest of the kLanes floats from p + i * kLanes on. Where one of them is NaN, any
+  // of them.
+  static F MaxOfRows(const float* p) {
+    F quads[2];  // of 4 rows each; a row's 2 maxima stand in the same lane of the 128-bit parts
+    for (int i = 0; i < 2; ++i) {
+      F pairs[2];
+      for (int j = 0; j < 2; ++j) {
+        const F a = Load(p + (4 * i + 2 * j) * kLanes), b = Load(p + (4 * i + 2 * j + 1) * kLanes);
+        pairs[j] = Max(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+      }
+      const __m256d a = _mm256_castps_pd(pairs[0]), b = _mm256_castps_pd(pairs[1]);
+      quads[i] = Max(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)),
+                     _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+    }
+    return Max(_mm256_permute2f128_ps(quads[0], quads[1], 0x20),
+               _mm256_permute2f128_ps(quads[0], quads[1], 0x31));
   }
 
   static F LoadLow(const uint16_t* p) {

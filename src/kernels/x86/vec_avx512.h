@@ -29,6 +29,7 @@ struct Vec {
   static F Add(F a, F b) { return _mm512_add_ps(a, b); }
   static F Sub(F a, F b) { return _mm512_sub_ps(a, b); }
   static F Mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F Div(F a, F b) { return _mm512_div_ps(a, b); }
   static F Max(F a, F b) { return _mm512_max_ps(a, b); }
   static F Fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   // Fma(a, b, sum) where sums fill the registers: GCC 12 may choose a form that overwrites a
@@ -59,6 +60,31 @@ struct Vec {
   // Lanes that are NaN or infinite.
   static uint32_t NonFiniteBits(F a) { return _mm512_fpclass_ps_mask(a, 0x99); }
 
+  // Sixteen positions of 2 * kPairRows dims, pairs of dims side by side (from[row][position]), as
+  // eight rows of pairs of positions, `stride` apart.
+  static constexpr int kPairRows = 8;
+  static void SwapPairs(const uint16_t* from, uint16_t* to, int64_t stride) {
+    const __m512i swap = _mm512_set4_epi32(0x0f0e0b0a, 0x0d0c0908, 0x07060302, 0x05040100);
+    __m512i t[8];  // rows 2i and 2i + 1: the even positions' pairs, the odd ones'
+    for (int i = 0; i < 4; ++i) {
+      const __m512i a = _mm512_shuffle_epi8(_mm512_loadu_si512(from + 64 * i), swap);
+      const __m512i b = _mm512_shuffle_epi8(_mm512_loadu_si512(from + 64 * i + 32), swap);
+      t[i] = _mm512_unpacklo_epi64(a, b);
+      t[4 + i] = _mm512_unpackhi_epi64(a, b);
+    }
+    for (int odd = 0; odd < 2; ++odd) {
+      const __m512i* u = t + 4 * odd;
+      const __m512i even01 = _mm512_shuffle_i64x2(u[0], u[1], 0x88);
+      const __m512i even23 = _mm512_shuffle_i64x2(u[2], u[3], 0x88);
+      const __m512i odd01 = _mm512_shuffle_i64x2(u[0], u[1], 0xdd);
+      const __m512i odd23 = _mm512_shuffle_i64x2(u[2], u[3], 0xdd);
+      _mm512_storeu_si512(to + odd * stride, _mm512_shuffle_i64x2(even01, even23, 0x88));
+      _mm512_storeu_si512(to + (odd + 2) * stride, _mm512_shuffle_i64x2(odd01, odd23, 0x88));
+      _mm512_storeu_si512(to + (odd + 4) * stride, _mm512_shuffle_i64x2(even01, even23, 0xdd));
+      _mm512_storeu_si512(to + (odd + 6) * stride, _mm512_shuffle_i64x2(odd01, odd23, 0xdd));
+    }
+  }
+
   static F Abs(F x) { return _mm512_abs_ps(x); }
   // p[0], p[0], p[1], p[1], ...: reads kLanes / 2 floats.
   static F LoadEachTwice(const float* p) {
@@ -88,21 +114,37 @@ struct Vec {
     return _mm_cvtsd_f64(_mm_add_sd(u, _mm_unpackhi_pd(u, u)));
   }
 
-  // e^x for x <= 0, relative error under 3e-7; e^-87 below -87.
-  static F Exp(F x) {
-    x = _mm512_max_ps(_mm512_set1_ps(-87.0f), x);  // this order keeps a NaN
-    const F n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
-                                     _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    F r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693145752f), x);  // ln 2, high part
-    r = _mm512_fnmadd_ps(n, _mm512_set1_ps(1.42860677e-6f), r);  // and low part
-    F p = _mm512_set1_ps(1.0f / 720);
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 120));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 24));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 6));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.5f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    return _mm512_scalef_ps(p, n);
+  // 2^x, relative error under 1.5e-7; exactly 1 at 0, 0 at -infinity, infinity from 128 on.
+  static F Exp2(F x) {
+    constexpr int kFraction = 0x09;  // what is left above floor(x), in [0, 1); no exceptions
+    const F f = _mm512_reduce_ps(x, kFraction);
+    F p = _mm512_set1_ps(0x1.e97502p-10f);
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.277854p-7f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.c91ce6p-5f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.ebdb56p-3f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.62e4bap-1f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
+    return _mm512_scalef_ps(p, x);  // times 2^floor(x)
+  }
+
+  // Lane i: the greatest of the kLanes floats from p + i * kLanes on. Where one of them is NaN, any
+  // of them.
+  static F MaxOfRows(const float* p) {
+    F quads[4];  // of 4 rows each; a row's 4 maxima stand in the same lane of the 128-bit parts
+    for (int i = 0; i < 4; ++i) {
+      F pairs[2];
+      for (int j = 0; j < 2; ++j) {
+        const F a = Load(p + (4 * i + 2 * j) * kLanes), b = Load(p + (4 * i + 2 * j + 1) * kLanes);
+        pairs[j] = Max(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+      }
+      const __m512d a = _mm512_castps_pd(pairs[0]), b = _mm512_castps_pd(pairs[1]);
+      quads[i] = Max(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                     _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+    }
+    const auto fold = [](F a, F b) {
+      return Max(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+    };
+    return fold(fold(quads[0], quads[1]), fold(quads[2], quads[3]));
   }
 
   // Sixteen 32-bit words of two bf16 each: the low halves, the high halves.
@@ -135,6 +177,12 @@ struct Vec {
   static F DotBf16(F sum, I a, I b) {
     asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;
+  }
+  // As StoreBf16, on the same machines; less than the least normal float becomes 0.
+  static void StoreDotBf16(uint16_t* p, F x) {
+    __m256i words;
+    asm("vcvtneps2bf16 %1, %0" : "=v"(words) : "v"(x));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), words);
   }
   static I LoadWords(const uint16_t* p) { return _mm512_loadu_si512(p); }
   static I MaskWords(I x, uint32_t mask) {

@@ -10,12 +10,14 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numbers>
 
 #include "kernels/vocab_ops.h"
 
 namespace vivace::kernels {
 namespace {
 
+constexpr float kLog2E = std::numbers::log2e_v<float>;
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 // Calls visit(first, lanes, vector); lanes past the end hold `filler`.
@@ -73,20 +75,23 @@ int32_t FindImpl(const float* x, int32_t count, float value) {
   return -1;
 }
 
+// 2^x for x <= 0; zero where that is not a normal number, as it is for a banned token.
+template <class V>
+typename V::F Power(typename V::F x) {
+  return V::SelectGreater(x, V::Set1(-126.0f), V::Exp2(x), V::Zero());
+}
+
 // Vectors are added up in float for a few hundred values, those partial sums in double.
 template <class V>
 double SumExpImpl(const float* x, int32_t count, float shift, float scale) {
   constexpr int32_t kRun = 32 * V::kLanes;
-  const auto s = V::Set1(shift), k = V::Set1(scale);
+  const auto s = V::Set1(shift), k = V::Set1(scale * kLog2E);
   double total = 0;
   for (int32_t begin = 0; begin < count; begin += kRun) {
     const int32_t size = count - begin < kRun ? count - begin : kRun;
     auto sum = V::Zero();
     ForVectors<V>(x + begin, size, kMinusInfinity, [&](int32_t, typename V::F v) {
-      // Exp bottoms out above zero: a banned token must weigh nothing.
-      const auto z = V::Mul(V::Sub(v, s), k);
-      const auto e = V::Exp(z);
-      sum = V::Add(sum, V::SelectGreater(z, V::Set1(-87.0f), e, V::Zero()));
+      sum = V::Add(sum, Power<V>(V::Mul(V::Sub(v, s), k)));
     });
     total += V::ReduceAddDouble(sum);
   }
@@ -121,14 +126,13 @@ int32_t CollectImpl(const float* x, int32_t count, float floor, int32_t* ids, fl
 template <class V>
 double WeighImpl(float* x, int32_t count, float shift, float scale) {
   constexpr int32_t kRun = 32 * V::kLanes;
-  const auto s = V::Set1(shift), k = V::Set1(scale);
+  const auto s = V::Set1(shift), k = V::Set1(scale * kLog2E);
   double total = 0;
   for (int32_t begin = 0; begin < count; begin += kRun) {
     const int32_t size = count - begin < kRun ? count - begin : kRun;
     auto sum = V::Zero();
     ForVectors<V>(x + begin, size, kMinusInfinity, [&](int32_t i, typename V::F v) {
-      const auto z = V::Mul(V::Sub(v, s), k);
-      const auto e = V::SelectGreater(z, V::Set1(-87.0f), V::Exp(z), V::Zero());
+      const auto e = Power<V>(V::Mul(V::Sub(v, s), k));
       sum = V::Add(sum, e);
       if (size - i >= V::kLanes) {
         V::Store(x + begin + i, e);

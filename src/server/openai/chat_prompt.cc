@@ -39,7 +39,19 @@ Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const Serve
   ChatRenderInput input;
   VIVACE_ASSIGN(input.messages, NormalizeMessages(*params.messages));
   if (params.tools != nullptr) input.tools = *params.tools;
-  if (params.chat_template_kwargs != nullptr) input.extra = *params.chat_template_kwargs;
+  if (params.documents != nullptr) {
+    if (!model.chat_template->Reads("documents")) {
+      return Fail(ErrorCode::kUnsupported, "unsupported_parameter", "documents",
+                  "this model's chat template reads no `documents`; put them into a message");
+    }
+    input.documents = *params.documents;
+  }
+  if (params.reasoning_effort != nullptr) {
+    input.extra["reasoning_effort"] = *params.reasoning_effort;
+  }
+  if (params.chat_template_kwargs != nullptr) {
+    for (const auto& [name, value] : *params.chat_template_kwargs) input.extra[name] = value;
+  }
   input.bos_token = TokenText(*model.tokenizer, model.tokenizer->bos());
   input.eos_token = TokenText(*model.tokenizer, model.tokenizer->eos());
   input.add_generation_prompt = params.add_generation_prompt && !params.continue_final_message;

@@ -13,7 +13,8 @@
 namespace vivace::server {
 namespace {
 
-constexpr std::string_view kCopied[] = {"name", "tool_call_id", "reasoning_content"};
+constexpr std::string_view kCopied[] = {"name", "tool_call_id", "reasoning_content", "reasoning",
+                                        "thinking"};
 constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
 
 // Reads one message; `path` names it in errors.
@@ -28,6 +29,7 @@ class MessageReader {
     for (const std::string_view name : kCopied) {
       VIVACE_RETURN_IF_ERROR(CopyString(name));
     }
+    ShareReasoning();
     VIVACE_RETURN_IF_ERROR(ReadToolCalls());
     return std::move(out_);
   }
@@ -103,6 +105,14 @@ class MessageReader {
     if (!value->is_string()) return Wrong(name, "must be a string");
     out_[name] = *value;
     return {};
+  }
+
+  // Clients write one name, templates read the other.
+  void ShareReasoning() {
+    const json::value* newer = out_.if_contains("reasoning");
+    const json::value* older = out_.if_contains("reasoning_content");
+    if (newer != nullptr && older == nullptr) out_["reasoning_content"] = json::value(*newer);
+    if (older != nullptr && newer == nullptr) out_["reasoning"] = json::value(*older);
   }
 
   Status ReadToolCalls() {

@@ -11,8 +11,9 @@ namespace vivace::server {
 
 // Each message of the result has "role" and "content", a string or a list of text parts (the
 // template joins them if it wants a string), and of the optional members those that templates use:
-// "name", "tool_call_id", "reasoning_content", "tool_calls". The arguments of tool calls become
-// objects. The error's field says which message: "messages[3].content".
+// "name", "tool_call_id", "thinking", "tool_calls", and "reasoning" or "reasoning_content" under
+// both names. The arguments of tool calls become objects. The error's field says which message:
+// "messages[3].content".
 Result<boost::json::array> NormalizeMessages(const boost::json::array& messages);
 
 // Notes members of the messages that no template sees, as "messages.NAME", each name once.

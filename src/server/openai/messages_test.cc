@@ -41,6 +41,22 @@ TEST(Messages, ToolCallsOfAnAssistant) {
             R"("function":{"name":"f","arguments":{"a":1}}}]})");
 }
 
+TEST(Messages, ReasoningUnderBothNames) {
+  for (const char* name : {"reasoning", "reasoning_content"}) {
+    const auto messages =
+        Normalize(fmt::format(R"([{{"role":"assistant","content":"x","{}":"why"}}])", name));
+    ASSERT_TRUE(messages) << messages.error().message;
+    EXPECT_EQ((*messages)[0].at("reasoning").as_string(), "why");
+    EXPECT_EQ((*messages)[0].at("reasoning_content").as_string(), "why");
+  }
+  const auto both = Normalize(
+      R"([{"role":"assistant","content":"x","reasoning":"a","reasoning_content":"b","thinking":"c"}])");
+  ASSERT_TRUE(both);
+  EXPECT_EQ((*both)[0].at("reasoning").as_string(), "a");
+  EXPECT_EQ((*both)[0].at("reasoning_content").as_string(), "b");
+  EXPECT_EQ((*both)[0].at("thinking").as_string(), "c");
+}
+
 TEST(Messages, ErrorsNameTheMember) {
   struct Bad {
     const char* text;

@@ -114,6 +114,9 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
     if (params.tools != nullptr && !model.chat_template->uses_tools()) {
       params.ignored.emplace_back("tools");
     }
+    if (params.reasoning_effort != nullptr && !model.chat_template->Reads("reasoning_effort")) {
+      params.ignored.emplace_back("reasoning_effort");
+    }
   }
   for (const Prompt& prompt : params.prompts) {
     VIVACE_ASSIGN(auto ids, TokenizePrompt(prompt, params, model));
@@ -126,6 +129,8 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
   params.prompts = {};
   params.messages = nullptr;
   params.tools = nullptr;
+  params.documents = nullptr;
+  params.reasoning_effort = nullptr;
   params.chat_template_kwargs = nullptr;
   return request;
 }

@@ -271,6 +271,39 @@ Status ReadTools(std::string_view name, const json::value& value, const ParamCon
   return {};
 }
 
+Status ReadDocuments(std::string_view name, const json::value& value, const ParamContext&,
+                     RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list", value);
+  if (list->size() > limits::kMaxDocuments) {
+    return WrongValue(name, fmt::format("has {} documents; at most {} are allowed", list->size(),
+                                        limits::kMaxDocuments));
+  }
+  for (const auto& document : *list) {
+    const auto* object = document.if_object();
+    if (object == nullptr) return WrongType(name, "a list of objects", document);
+    for (const auto& [key, text] : *object) {
+      if (!text.is_string()) {
+        return WrongType(fmt::format("{}.{}", name, std::string_view(key)), "a string", text);
+      }
+    }
+  }
+  if (!list->empty()) params->documents = list;
+  return {};
+}
+
+Status ReadReasoningEffort(std::string_view name, const json::value& value, const ParamContext&,
+                           RequestParams* params) {
+  constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+  if (!value.is_string()) return WrongType(name, "a string", value);
+  const std::string_view effort = value.get_string();
+  if (std::find(std::begin(kEfforts), std::end(kEfforts), effort) == std::end(kEfforts)) {
+    return WrongValue(name, "must be none, minimal, low, medium, high or xhigh");
+  }
+  params->reasoning_effort = &value;
+  return {};
+}
+
 Status ReadToolChoice(std::string_view name, const json::value& value, const ParamContext&,
                       RequestParams*) {
   if (value.is_object() || (value.is_string() && value.get_string() == "required")) {

@@ -28,6 +28,10 @@ Status ReadResponseFormat(std::string_view name, const json::value& value,
                           const ParamContext& context, RequestParams* params);
 Status ReadTools(std::string_view name, const json::value& value, const ParamContext& context,
                  RequestParams* params);
+Status ReadDocuments(std::string_view name, const json::value& value, const ParamContext& context,
+                     RequestParams* params);
+Status ReadReasoningEffort(std::string_view name, const json::value& value,
+                           const ParamContext& context, RequestParams* params);
 Status ReadToolChoice(std::string_view name, const json::value& value, const ParamContext& context,
                       RequestParams* params);
 Status ReadChatTemplateKwargs(std::string_view name, const json::value& value,

@@ -54,6 +54,23 @@ TEST(Readers, Messages) {
   EXPECT_FALSE(Apply(ReadMessages, Repeat(limits::kMaxMessages + 1, json::object())).status);
 }
 
+TEST(Readers, Documents) {
+  EXPECT_EQ(Apply(ReadDocuments, json::array()).params.documents, nullptr);
+  EXPECT_NE(Apply(ReadDocuments, json::parse(R"([{"text":"a"}])")).params.documents, nullptr);
+  for (const char* bad : {"{}", "[1]", R"(["a"])", R"([{"text":1}])", R"([{"text":{}}])"}) {
+    EXPECT_FALSE(Reads(ReadDocuments, bad)) << bad;
+  }
+  EXPECT_TRUE(Apply(ReadDocuments, Repeat(limits::kMaxDocuments, json::object())).status);
+  EXPECT_FALSE(Apply(ReadDocuments, Repeat(limits::kMaxDocuments + 1, json::object())).status);
+}
+
+TEST(Readers, ReasoningEffort) {
+  EXPECT_TRUE(Reads(ReadReasoningEffort, R"("high")"));
+  for (const char* bad : {R"("most")", R"("")", "1", "true", "{}"}) {
+    EXPECT_FALSE(Reads(ReadReasoningEffort, bad)) << bad;
+  }
+}
+
 TEST(Readers, Stop) {
   EXPECT_EQ(Apply(ReadStop, "a").params.stop, std::vector<std::string>{"a"});
   EXPECT_TRUE(Apply(ReadStop, json::array()).params.stop.empty());

@@ -32,9 +32,11 @@ struct RequestParams {
   std::optional<std::string> model;
 
   // Input.
-  std::vector<Prompt> prompts;            // completions; one for tokenize
-  const json::array* messages = nullptr;  // chat, tokenize
-  const json::array* tools = nullptr;     // not null: not empty
+  std::vector<Prompt> prompts;                    // completions; one for tokenize
+  const json::array* messages = nullptr;          // chat, tokenize
+  const json::array* tools = nullptr;             // not null: not empty
+  const json::array* documents = nullptr;         // not null: not empty
+  const json::value* reasoning_effort = nullptr;  // a string
   const json::object* chat_template_kwargs = nullptr;
   std::vector<TokenId> tokens;  // detokenize
   bool has_tokens = false;

@@ -1,0 +1,20 @@
+// The only environment variables the program reads, and only for defaults: where a user's caches
+// are (the XDG base directory rules), and what Hugging Face's own programs go by. (libcurl reads
+// the proxy variables by itself.)
+#pragma once
+
+#include <string>
+
+#include "hub/hub_config.h"
+
+namespace vivace::cli {
+
+// $XDG_CACHE_HOME/vivace, else $HOME/.cache/vivace; empty if neither names an absolute path.
+std::string UserCacheFolder();
+
+// HF_ENDPOINT; HF_HUB_CACHE, else HF_HOME/hub, else $XDG_CACHE_HOME or ~/.cache, huggingface/hub;
+// HF_TOKEN, else the file HF_TOKEN_PATH, else HF_HOME/token; HF_HUB_OFFLINE. A token with what no
+// token has is left out.
+hub::HubConfig HubFromEnvironment();
+
+}  // namespace vivace::cli

@@ -1,0 +1,21 @@
+// Mistral: llama with a sliding window on every layer, if the file has one. Its GGUF files are
+// llama's.
+#include "model/recipes/list.h"
+#include "model/recipes/llama_family.h"
+
+namespace vivace::model {
+namespace {
+
+Result<ModelSpec> Build(const ModelSource& source) {
+  return BuildLlamaFamily(source, kMistral.name, {.qkv_bias = Bias::kNone, .bias = Bias::kNone});
+}
+
+constexpr std::string_view kHf[] = {"MistralForCausalLM"};
+// Windows are the same for all layers, whatever a list says.
+constexpr HfKey kKeys[] = {{"attention.sliding_window_pattern", ""}};
+
+}  // namespace
+
+const Recipe kMistral = {"mistral", {}, {kHf, kKeys}, Build};
+
+}  // namespace vivace::model

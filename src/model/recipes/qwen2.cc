@@ -1,0 +1,26 @@
+// Qwen 2 and 2.5: llama with biases on q, k and v.
+#include "model/recipes/list.h"
+#include "model/recipes/qwen_family.h"
+
+namespace vivace::model {
+namespace {
+
+Result<ModelSpec> Build(const ModelSource& source) {
+  VIVACE_ASSIGN(Decoder d, Decoder::Open(source, kQwen2.name,
+                                         {.qkv_bias = Bias::kNeeded, .bias = Bias::kNone}));
+  VIVACE_ASSIGN(const std::vector<int32_t> windows, QwenWindows(d, /*by_depth=*/true));
+  return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
+    layer->attention.window = windows[static_cast<size_t>(i)];
+    return {};
+  });
+}
+
+constexpr std::string_view kGguf[] = {"qwen2"};
+constexpr std::string_view kHf[] = {"Qwen2ForCausalLM"};
+constexpr HfKey kKeys[] = {{"attention.full_layers", "max_window_layers"}};
+
+}  // namespace
+
+const Recipe kQwen2 = {"qwen2", kGguf, {kHf, kKeys}, Build};
+
+}  // namespace vivace::model

@@ -1,0 +1,16 @@
+// What the Qwen 2 and 3 families share.
+#pragma once
+
+#include "model/decoder.h"
+
+namespace vivace::model {
+
+// Windows by layer: none unless the file turns them on. `by_depth`: the first max_window_layers see
+// everything where no list of layer types says otherwise; else all layers have a window.
+Result<std::vector<int32_t>> QwenWindows(const Decoder& d, bool by_depth);
+
+// Layers without experts: those of mlp_only_layers and all but each decoder_sparse_step-th. GGUF
+// files have none.
+Result<std::vector<bool>> QwenDenseLayers(const Decoder& d);
+
+}  // namespace vivace::model

@@ -1,0 +1,458 @@
+// Every recipe on a small model of its family as Hugging Face stores it, in both spellings of its
+// configuration.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <random>
+#include <string>
+
+#include "formats/hf_folder.h"
+#include "formats/safetensors_writer.h"
+#include "model/loaded_model.h"
+#include "model/recipe.h"
+#include "model/recipes/list.h"
+
+namespace vivace::model {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using ::testing::HasSubstr;
+
+const fs::path kTiny = fs::path(VIVACE_SOURCE_DIR) / "../shared/models/tiny";
+
+std::string ReadAll(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A copy of a model's folder (its weights linked) with a configuration of our own.
+class Copy {
+ public:
+  Copy(const std::string& name, const json::object& config)
+      : path_(fs::path(::testing::TempDir()) / ("vivace_recipes_" + name)) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+    fs::create_symlink(fs::canonical(kTiny / name / "model.safetensors"),
+                       path_ / "model.safetensors");
+    std::ofstream(path_ / "config.json") << json::serialize(config);
+  }
+  ~Copy() { fs::remove_all(path_); }
+  Result<ModelFile> Open() const { return OpenModel(path_.string()); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+json::object Config(const std::string& name, const char* file = "config.json") {
+  return json::parse(ReadAll(kTiny / name / file)).as_object();
+}
+
+// The model with a changed configuration: what is wrong with it, or "".
+std::string FaultAfter(const std::string& name, const std::function<void(json::object&)>& change) {
+  json::object config = Config(name);
+  change(config);
+  const auto model = Copy(name, config).Open();
+  return model ? "" : model.error().reason + " " + model.error().field;
+}
+
+ModelSpec SpecAfter(const std::string& name, const std::function<void(json::object&)>& change) {
+  json::object config = Config(name);
+  change(config);
+  auto model = Copy(name, config).Open();
+  EXPECT_TRUE(model) << model.error().message;
+  return model ? model->spec() : ModelSpec{};
+}
+
+// A tier whose kernels know every type, as the reference tier's do.
+const kernels::BlockOps& AnyType() {
+  static const kernels::BlockOps ops = [] {
+    kernels::BlockOps any = {};
+    any.can_pack = [](DType, int32_t, int32_t) { return true; };
+    return any;
+  }();
+  return ops;
+}
+
+class Recipes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kTiny)) GTEST_SKIP() << "the models are not on this machine: " << kTiny;
+  }
+  // The spec of both spellings, which must agree.
+  ModelSpec Spec(const std::string& name) {
+    const ModelSpec spec = SpecAfter(name, [](json::object&) {});
+    const auto old = Copy(name, Config(name, "config.v4.json")).Open();
+    EXPECT_TRUE(old) << old.error().message;
+    if (!old || old->spec().layers.size() != spec.layers.size()) {
+      ADD_FAILURE() << name;
+      return spec;
+    }
+    for (size_t i = 0; i < spec.layers.size(); ++i) {
+      const LayerSpec &a = spec.layers[i], &b = old->spec().layers[i];
+      EXPECT_EQ(a.attention.rope, b.attention.rope) << name << " " << i;
+      EXPECT_EQ(a.attention.window, b.attention.window) << name << " " << i;
+      EXPECT_EQ(a.attention.scale, b.attention.scale) << name << " " << i;
+      EXPECT_EQ(a.mlp.moe.has_value(), b.mlp.moe.has_value()) << name << " " << i;
+    }
+    return spec;
+  }
+  std::vector<int32_t> Windows(const ModelSpec& spec) {
+    std::vector<int32_t> windows;
+    for (const LayerSpec& layer : spec.layers) windows.push_back(layer.attention.window);
+    return windows;
+  }
+  std::vector<int32_t> RopeDims(const ModelSpec& spec) {
+    std::vector<int32_t> dims;
+    for (const LayerSpec& layer : spec.layers) dims.push_back(layer.attention.rope.dims);
+    return dims;
+  }
+};
+using ::testing::ElementsAre;
+
+TEST_F(Recipes, AllFamiliesOpen) {
+  for (const auto& entry : fs::directory_iterator(kTiny)) {
+    const std::string name = entry.path().filename();
+    SCOPED_TRACE(name);
+    auto model = OpenModel(entry.path().string());
+    if (name == "lfm2" || name == "qwen3_next" || name == "granitemoehybrid") {
+      ASSERT_FALSE(model);
+      EXPECT_EQ(model.error().reason, "unsupported_architecture");
+      EXPECT_THAT(model.error().message, HasSubstr("recurrent layers"));
+      continue;
+    }
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ(model->spec().vocab, 512);
+    EXPECT_EQ(model->spec().hidden, 64);
+    EXPECT_EQ(model->spec().context, 512);
+    EXPECT_THAT(model->eos_ids(), ElementsAre(2));
+  }
+}
+
+TEST_F(Recipes, Llama) {
+  const ModelSpec spec = Spec("llama");
+  EXPECT_EQ(spec.architecture, "llama");
+  EXPECT_FALSE(spec.tied_embeddings);
+  const AttentionSpec& a = spec.layers[1].attention;
+  EXPECT_EQ(a.q.weight.name, "model.layers.1.self_attn.q_proj.weight");
+  EXPECT_EQ(a.head_dim, 16);
+  EXPECT_FALSE(a.rope.interleaved);
+  EXPECT_EQ(a.rope.scaling, RopeScaling::kLlama3);
+  EXPECT_EQ(a.rope.factor, 8.0f);
+  EXPECT_EQ(a.rope.original_context, 64);
+}
+
+TEST_F(Recipes, LlamaRopeOfOtherKinds) {
+  const auto rope = [](const char* text) {
+    return SpecAfter("llama", [&](json::object& c) { c["rope_parameters"] = json::parse(text); })
+        .layers[0]
+        .attention.rope;
+  };
+  RopeSpec r = rope(R"({"rope_type": "linear", "factor": 4.0, "rope_theta": 500.0})");
+  EXPECT_EQ(r.scaling, RopeScaling::kLinear);
+  EXPECT_EQ(r.factor, 4.0f);
+  EXPECT_EQ(r.theta, 500.0f);
+  r = rope(R"({"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0,
+               "original_max_position_embeddings": 7})");
+  EXPECT_EQ(r.scaling, RopeScaling::kDynamic);
+  EXPECT_EQ(r.original_context, 512);
+  r = rope(R"({"rope_type": "yarn", "factor": 4.0, "rope_theta": 10000.0, "truncate": false,
+               "original_max_position_embeddings": 128})");
+  EXPECT_EQ(r.scaling, RopeScaling::kYarn);
+  EXPECT_FALSE(r.truncate);
+  EXPECT_FLOAT_EQ(r.attention_factor, 0.1f * std::log(4.0f) + 1.0f);
+  r = rope(R"({"type": "yarn", "factor": 40.0, "mscale": 0.707, "mscale_all_dim": 1.0,
+               "original_max_position_embeddings": 64})");
+  EXPECT_FLOAT_EQ(r.attention_factor,
+                  (0.0707f * std::log(40.0f) + 1.0f) / (0.1f * std::log(40.0f) + 1.0f));
+  EXPECT_EQ(FaultAfter("llama",
+                       [](json::object& c) {
+                         c["rope_parameters"] = {{"rope_type", "spiral"}};
+                       }),
+            "unsupported rope_parameters.rope_type");
+}
+
+TEST_F(Recipes, Mistral) {
+  const ModelSpec spec = Spec("mistral");
+  EXPECT_THAT(Windows(spec), ElementsAre(32, 32, 32));
+  EXPECT_EQ(spec.layers[0].attention.head_dim, 24);
+  EXPECT_THAT(Windows(SpecAfter("mistral", [](json::object& c) { c["sliding_window"] = nullptr; })),
+              ElementsAre(0, 0, 0));
+}
+
+TEST_F(Recipes, Mixtral) {
+  const ModelSpec spec = Spec("mixtral");
+  const MoeSpec& moe = *spec.layers[2].mlp.moe;
+  EXPECT_EQ(moe.router.top_k, 2);
+  EXPECT_TRUE(moe.router.normalize);
+  EXPECT_TRUE(moe.router.weight.weight.full);
+  ASSERT_EQ(moe.experts.size(), 4u);
+  EXPECT_EQ(moe.experts[3].up.weight.name, "model.layers.2.block_sparse_moe.experts.3.w3.weight");
+  EXPECT_FALSE(spec.layers[2].mlp.dense.present());
+}
+
+TEST_F(Recipes, Qwen) {
+  EXPECT_EQ(Spec("qwen2").layers[0].attention.k.bias.cols, 32);
+  EXPECT_TRUE(Spec("qwen2").tied_embeddings);
+  const ModelSpec three = Spec("qwen3");
+  EXPECT_EQ(three.layers[0].attention.qk_norm, QkNorm::kPerHead);
+  EXPECT_EQ(three.layers[0].attention.q_norm.weight.cols, 32);
+  const ModelSpec spec = SpecAfter("qwen2", [](json::object& c) {
+    c["use_sliding_window"] = true;
+    c["sliding_window"] = 16;
+    c["max_window_layers"] = 2;
+    c.erase("layer_types");
+  });
+  EXPECT_THAT(Windows(spec), ElementsAre(0, 0, 16));
+}
+
+TEST_F(Recipes, QwenMoe) {
+  const ModelSpec two = Spec("qwen2_moe");
+  const MoeSpec& moe = *two.layers[0].mlp.moe;
+  EXPECT_FALSE(moe.router.normalize);
+  EXPECT_EQ(moe.experts.size(), 8u);
+  EXPECT_EQ(moe.shared.ffn, 96);
+  EXPECT_EQ(moe.shared_gate.weight.rows, 1);
+  const ModelSpec three = Spec("qwen3_moe");
+  EXPECT_TRUE(three.layers[0].mlp.moe->router.normalize);
+  EXPECT_EQ(three.layers[0].mlp.moe->experts[7].ffn, 48);
+  EXPECT_EQ(FaultAfter("qwen3_moe", [](json::object& c) { c["mlp_only_layers"] = {1}; }),
+            "missing_tensor model.layers.1.mlp.gate_proj.weight");
+  EXPECT_EQ(FaultAfter("qwen3_moe", [](json::object& c) { c["mlp_only_layers"] = {3}; }),
+            "hparam_range mlp_only_layers");
+}
+
+TEST_F(Recipes, Gemma) {
+  const ModelSpec two = Spec("gemma2");
+  EXPECT_THAT(Windows(two), ElementsAre(32, 0, 32));
+  EXPECT_EQ(two.embedding_scale, 8.0f);
+  EXPECT_EQ(two.logit_softcap, 30.0f);
+  const LayerSpec& layer = two.layers[1];
+  EXPECT_EQ(layer.attention.softcap, 50.0f);
+  EXPECT_FLOAT_EQ(layer.attention.scale, 0.25f);
+  EXPECT_EQ(layer.attention.norm.weight.offset, 1.0f);
+  EXPECT_EQ(layer.attention.post_norm.weight.name,
+            "model.layers.1.post_attention_layernorm.weight");
+  EXPECT_EQ(layer.mlp.norm.weight.name, "model.layers.1.pre_feedforward_layernorm.weight");
+  EXPECT_EQ(layer.mlp.activation, kernels::Activation::kGeluTanh);
+  const ModelSpec three = Spec("gemma3_text");
+  EXPECT_THAT(Windows(three), ElementsAre(32, 32, 32, 32, 32, 0));
+  EXPECT_EQ(three.layers[0].attention.rope.theta, 10000.0f);
+  EXPECT_EQ(three.layers[5].attention.rope.theta, 1e6f);
+  EXPECT_EQ(three.layers[5].attention.k_norm.weight.offset, 1.0f);
+  EXPECT_EQ(three.layers[5].attention.softcap, 0.0f);
+}
+
+TEST_F(Recipes, Phi3) {
+  const ModelSpec spec = Spec("phi3");
+  const AttentionSpec& a = spec.layers[0].attention;
+  EXPECT_EQ(a.q.weight.name, a.v.weight.name);
+  EXPECT_EQ(a.k.weight.first_row, 64);
+  EXPECT_EQ(a.v.weight.first_row, 96);
+  EXPECT_EQ(a.v.weight.rows, 32);
+  EXPECT_EQ(spec.layers[0].mlp.dense.up.weight.first_row, 160);
+  const ModelSpec longer = SpecAfter("phi3", [](json::object& c) {
+    c["rope_parameters"] = json::parse(
+        R"({"rope_type": "longrope", "partial_rotary_factor": 0.5, "rope_theta": 10000.0,
+            "short_factor": [1, 1, 1.5, 2], "long_factor": [1, 2, 3, 4]})");
+    c["original_max_position_embeddings"] = 128;
+  });
+  const RopeSpec& rope = longer.layers[0].attention.rope;
+  EXPECT_EQ(rope.scaling, RopeScaling::kLongrope);
+  EXPECT_EQ(rope.dims, 8);
+  EXPECT_EQ(rope.factor, 4.0f);
+  EXPECT_EQ(rope.original_context, 128);
+  EXPECT_THAT(rope.long_divisors, ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(FaultAfter("phi3",
+                       [](json::object& c) {
+                         c["rope_parameters"] = json::parse(
+                             R"({"rope_type": "su", "short_factor": [1], "long_factor": [1]})");
+                       }),
+            "hparam_range rope_parameters.short_factor");
+}
+
+TEST_F(Recipes, Deepseek) {
+  const ModelSpec two = Spec("deepseek_v2");
+  const LatentSpec& latent = *two.layers[0].attention.latent;
+  EXPECT_FALSE(latent.q_a.present());
+  EXPECT_EQ(latent.rank, 16);
+  EXPECT_EQ(latent.nope_dims, 16);
+  EXPECT_EQ(latent.rope_dims, 8);
+  ASSERT_EQ(latent.k_b.size(), 4u);
+  EXPECT_TRUE(latent.k_b[3].transposed);
+  EXPECT_EQ(latent.v_b[3].first_row, 3 * 32 + 16);
+  EXPECT_TRUE(two.layers[0].mlp.dense.present());
+  EXPECT_EQ(two.layers[1].mlp.moe->shared.ffn, 96);
+  EXPECT_EQ(two.layers[1].mlp.moe->router.groups, 1);
+  EXPECT_FLOAT_EQ(two.layers[0].attention.scale, 1.0f / std::sqrt(24.0f));
+  EXPECT_TRUE(two.layers[0].attention.rope.interleaved);
+  const ModelSpec three = Spec("deepseek_v3");
+  const RouterSpec& router = three.layers[1].mlp.moe->router;
+  EXPECT_EQ(router.score, kernels::RouterScore::kSigmoid);
+  EXPECT_EQ(router.groups, 2);
+  EXPECT_EQ(router.top_groups, 1);
+  EXPECT_EQ(router.group_score, kernels::GroupScore::kSumOfTwo);
+  EXPECT_TRUE(router.normalize);
+  EXPECT_EQ(router.scale, 1.5f);
+  EXPECT_EQ(router.selection_bias.cols, 8);
+  EXPECT_EQ(three.layers[0].attention.latent->q_a.weight.rows, 24);
+  const ModelSpec yarn = SpecAfter("deepseek_v3", [](json::object& c) {
+    c["rope_parameters"] = json::parse(
+        R"({"rope_type": "yarn", "factor": 40.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+            "original_max_position_embeddings": 64, "rope_theta": 10000.0})");
+  });
+  const double mscale = 0.1 * std::log(40.0) + 1.0;
+  EXPECT_FLOAT_EQ(yarn.layers[0].attention.scale,
+                  static_cast<float>(mscale * mscale / std::sqrt(24.0)));
+  EXPECT_FLOAT_EQ(yarn.layers[0].attention.rope.attention_factor, 1.0f);
+  EXPECT_EQ(FaultAfter("deepseek_v3", [](json::object& c) { c["n_group"] = 3; }),
+            "hparam_range n_group");
+}
+
+TEST_F(Recipes, GptOss) {
+  const ModelSpec spec = Spec("gpt_oss");
+  EXPECT_THAT(Windows(spec), ElementsAre(32, 0, 32));
+  const LayerSpec& layer = spec.layers[0];
+  EXPECT_EQ(layer.attention.sinks.cols, 4);
+  EXPECT_EQ(layer.attention.rope.scaling, RopeScaling::kYarn);
+  EXPECT_FALSE(layer.attention.rope.truncate);
+  EXPECT_EQ(layer.mlp.activation, kernels::Activation::kSwigluClamped);
+  EXPECT_EQ(layer.mlp.activation_limit, 7.0f);
+  const FeedForwardSpec& expert = layer.mlp.moe->experts[2];
+  EXPECT_TRUE(expert.up.weight.transposed);
+  EXPECT_EQ(expert.up.weight.first_row, 1);
+  EXPECT_EQ(expert.up.weight.row_stride, 2);
+  EXPECT_EQ(expert.up.bias.rows, 160);
+  EXPECT_EQ(layer.mlp.moe->router.score, kernels::RouterScore::kSoftmaxOfChosen);
+}
+
+// The experts as released checkpoints have them: blocks of FP4 and their scales apart.
+TEST_F(Recipes, GptOssWithMxfp4Experts) {
+  auto folder = formats::HfFolder::Open((kTiny / "gpt_oss").string());
+  ASSERT_TRUE(folder);
+  formats::SafetensorsWriter writer;
+  std::mt19937 random(9);
+  std::map<std::string, std::vector<std::byte>> bytes;
+  for (const auto& tensor : folder->shards()[0].tensors()) {
+    if (!tensor.name.ends_with("gate_up_proj") && !tensor.name.ends_with("down_proj")) {
+      writer.tensors.push_back({tensor.name,
+                                std::string(tensor.type->name),
+                                tensor.shape,
+                                {tensor.data.begin(), tensor.data.end()}});
+      continue;
+    }
+    const uint64_t rows = tensor.shape[2], blocks = tensor.shape[1] / 32;
+    for (const auto& [suffix, shape] :
+         {std::pair<std::string, std::vector<uint64_t>>{"_blocks", {4, rows, blocks, 16}},
+          {"_scales", {4, rows, blocks}}}) {
+      auto& data = bytes[tensor.name + suffix];
+      data.resize(4 * rows * blocks * (suffix == "_blocks" ? 16 : 1));
+      for (std::byte& b : data) {
+        b = static_cast<std::byte>(suffix == "_blocks" ? random() : 115 + random() % 10);
+      }
+      writer.tensors.push_back({tensor.name + suffix, "U8", shape, data});
+    }
+  }
+  const Copy copy("gpt_oss", Config("gpt_oss"));
+  fs::remove(copy.path() / "model.safetensors");
+  ASSERT_TRUE(writer.WriteFile((copy.path() / "model.safetensors").string()));
+  auto model = copy.Open();
+  ASSERT_TRUE(model) << model.error().message;
+  const WeightSpec& up = model->spec().layers[1].mlp.moe->experts[3].up.weight;
+  std::vector<float> got(160 * 64);
+  ASSERT_TRUE(model->ReadVector(up, got.data()));
+  const std::string name = "model.layers.1.mlp.experts.gate_up_proj";
+  for (size_t i = 0; i < got.size(); ++i) {
+    const size_t row = 3 * 320 + 2 * (i / 64) + 1, block = row * 2 + i % 64 / 32;
+    const auto pair = static_cast<unsigned>(bytes[name + "_blocks"][block * 16 + i % 32 / 2]);
+    constexpr float kValues[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+    const unsigned four = pair >> (4 * (i % 2)) & 15;
+    const float want = std::ldexp(kValues[four & 7] * (four & 8 ? -1.0f : 1.0f),
+                                  static_cast<int>(bytes[name + "_scales"][block]) - 127);
+    ASSERT_EQ(got[i], want) << i;
+  }
+  EXPECT_EQ(model->WeightShape(up, AnyType())->dtype, DType::kMXFP4);
+}
+
+TEST_F(Recipes, NormsInOtherPlaces) {
+  const ModelSpec olmo = Spec("olmo2");
+  EXPECT_FALSE(olmo.layers[0].attention.norm.present());
+  EXPECT_TRUE(olmo.layers[0].mlp.post_norm.present());
+  EXPECT_EQ(olmo.layers[0].attention.qk_norm, QkNorm::kWhole);
+  EXPECT_EQ(olmo.layers[0].attention.k_norm.weight.cols, 32);
+  const ModelSpec exaone = Spec("exaone4");
+  EXPECT_THAT(Windows(exaone), ElementsAre(32, 32, 32, 0));
+  EXPECT_THAT(RopeDims(exaone), ElementsAre(16, 16, 16, 0));
+  EXPECT_FALSE(exaone.layers[0].mlp.norm.present());
+  const ModelSpec all =
+      SpecAfter("exaone4", [](json::object& c) { c["sliding_window"] = nullptr; });
+  EXPECT_THAT(RopeDims(all), ElementsAre(16, 16, 16, 16));
+  const ModelSpec glm = Spec("glm4");
+  EXPECT_THAT(RopeDims(glm), ElementsAre(8, 8, 8));
+  EXPECT_TRUE(glm.layers[0].attention.rope.interleaved);
+  EXPECT_EQ(glm.layers[0].mlp.norm.weight.name, "model.layers.0.post_attention_layernorm.weight");
+  EXPECT_EQ(glm.layers[0].attention.post_norm.weight.name,
+            "model.layers.0.post_self_attn_layernorm.weight");
+}
+
+TEST_F(Recipes, Scales) {
+  const ModelSpec granite = Spec("granite");
+  EXPECT_EQ(granite.embedding_scale, 4.0f);
+  EXPECT_EQ(granite.residual_scale, 0.5f);
+  EXPECT_EQ(granite.final_norm.weight.scale, 0.5f);
+  EXPECT_EQ(granite.layers[0].attention.scale, 0.25f);
+  const ModelSpec cohere = Spec("cohere2");
+  EXPECT_EQ(cohere.final_norm.weight.scale, 0.0625f);
+  EXPECT_TRUE(cohere.layers[0].parallel);
+  EXPECT_EQ(cohere.layers[0].attention.norm.kind, kernels::NormKind::kLayer);
+  EXPECT_THAT(RopeDims(cohere), ElementsAre(16, 16, 16, 0));
+  EXPECT_THAT(Windows(cohere), ElementsAre(32, 32, 32, 0));
+}
+
+TEST_F(Recipes, SmolLm3AndStarcoder2) {
+  EXPECT_THAT(RopeDims(Spec("smollm3")), ElementsAre(16, 16, 16, 0));
+  const ModelSpec star = Spec("starcoder2");
+  EXPECT_TRUE(star.final_norm.bias.present());
+  EXPECT_FALSE(star.layers[0].mlp.dense.gate.present());
+  EXPECT_EQ(star.layers[0].mlp.dense.down.bias.cols, 64);
+  EXPECT_EQ(star.layers[0].mlp.activation, kernels::Activation::kGeluTanh);
+}
+
+TEST_F(Recipes, RefuseWhatContradictsTheWeights) {
+  EXPECT_EQ(FaultAfter("llama", [](json::object& c) { c["hidden_size"] = 128; }),
+            "shape_mismatch model.embed_tokens.weight");
+  EXPECT_EQ(FaultAfter("llama", [](json::object& c) { c["num_hidden_layers"] = 4; }),
+            "missing_tensor model.layers.3.input_layernorm.weight");
+  EXPECT_EQ(FaultAfter("llama", [](json::object& c) { c["num_hidden_layers"] = 2; }),
+            "unexpected_tensor model.layers.2.input_layernorm.weight");
+  EXPECT_EQ(FaultAfter("qwen2", [](json::object& c) { c["tie_word_embeddings"] = false; }),
+            "missing_tensor lm_head.weight");
+  EXPECT_EQ(FaultAfter("glm4", [](json::object& c) { c["attention_bias"] = false; }),
+            "unexpected_tensor model.layers.0.self_attn.k_proj.bias");
+  EXPECT_EQ(FaultAfter("llama", [](json::object& c) { c.erase("hidden_size"); }),
+            "missing_key hidden_size");
+  EXPECT_EQ(FaultAfter("llama", [](json::object& c) { c["hidden_size"] = "64"; }),
+            "wrong_type hidden_size");
+  EXPECT_EQ(FaultAfter("llama", [](json::object& c) { c["hidden_act"] = "tanh"; }),
+            "unsupported hidden_act");
+  EXPECT_EQ(FaultAfter("llama", [](json::object& c) { c["architectures"] = {"NoSuch"}; }),
+            "unknown_architecture architectures");
+  for (const char* method : {"awq", "gptq", "fp8", "compressed-tensors", "bitsandbytes"}) {
+    EXPECT_EQ(FaultAfter("llama",
+                         [&](json::object& c) {
+                           c["quantization_config"] = {{"quant_method", method}};
+                         }),
+              "unsupported_quantization quantization_config.quant_method");
+  }
+}
+
+}  // namespace
+}  // namespace vivace::model

@@ -1,0 +1,87 @@
+// Templates in the manner of every family of models, over many conversations, against what jinja2
+// made of them (tests/oracles/make_family_chats.py).
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "text/chat_template.h"
+
+namespace vivace {
+namespace {
+
+namespace json = boost::json;
+namespace fs = std::filesystem;
+
+const fs::path kData = fs::path(VIVACE_SOURCE_DIR) / "src/text/jinja/testdata";
+
+std::string Read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+const json::object& Data() {
+  static const json::value data = json::parse(Read(kData / "family_chats.json"));
+  return data.as_object();
+}
+
+std::vector<std::string> Families() {
+  std::vector<std::string> names;
+  for (const json::value& name : Data().at("families").as_array()) {
+    names.emplace_back(name.as_string());
+  }
+  return names;
+}
+
+// 4 July 2026, 15:05:09, as in jinja_oracle.py.
+std::tm Now() {
+  std::tm now = {};
+  now.tm_year = 126;
+  now.tm_mon = 6;
+  now.tm_mday = 4;
+  now.tm_hour = 15;
+  now.tm_min = 5;
+  now.tm_sec = 9;
+  now.tm_isdst = -1;
+  std::mktime(&now);
+  return now;
+}
+
+class FamilyTemplate : public testing::TestWithParam<std::string> {};
+
+TEST_P(FamilyTemplate, RendersLikeJinja2) {
+  const auto parsed = ChatTemplate::Parse(Read(kData / "families" / (GetParam() + ".jinja")));
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().message;
+  for (const json::value& one : Data().at("chats").as_array()) {
+    SCOPED_TRACE(one.at("name").as_string());
+    const json::value* expected = one.at("text").as_object().if_contains(GetParam());
+    if (expected == nullptr) continue;
+    ChatRenderInput input;
+    input.messages = one.at("messages").as_array();
+    input.tools = one.at("tools");
+    input.documents = one.at("documents");
+    input.add_generation_prompt = one.at("add_generation_prompt").as_bool();
+    input.extra = one.at("extra").as_object();
+    input.bos_token = "<bos>";
+    input.eos_token = "<eos>";
+    input.now = Now();
+    const auto prompt = parsed->Render(input);
+    if (expected->is_null()) {
+      EXPECT_FALSE(prompt.has_value()) << prompt->text;
+    } else if (!prompt.has_value()) {
+      ADD_FAILURE() << prompt.error().reason << ": " << prompt.error().message;
+    } else {
+      EXPECT_EQ(prompt->text, std::string_view(expected->as_string()));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, FamilyTemplate, testing::ValuesIn(Families()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace vivace

@@ -1,0 +1,59 @@
+#include "text/tokenizer_config.h"
+
+#include <algorithm>
+
+#include "text/tokenizer_json_reader.h"
+
+namespace vivace {
+namespace {
+
+using namespace tokenizer_json;  // NOLINT: the readers of these files are the same
+
+Result<json::value> ParseObject(std::string_view text) {
+  json::parse_options options;
+  options.max_depth = limits::kJsonDepth;
+  boost::system::error_code error;
+  json::value root = json::parse(text, error, {}, options);
+  if (error || !root.is_object()) {
+    return Fail(ErrorCode::kCorruptData, "bad_json", "", "not a JSON object");
+  }
+  return root;
+}
+
+// A token by its text: "<s>" or {"content": "<s>"}.
+std::optional<TokenId> FindToken(const json::object& root, std::string_view key,
+                                 const TokenizerData& data) {
+  const json::value* value = Get(root, key);
+  if (value != nullptr && value->is_object()) value = Get(value->get_object(), "content");
+  if (value == nullptr || !value->is_string() || value->get_string().empty()) return std::nullopt;
+  const auto found = std::ranges::find(data.tokens, std::string_view(value->get_string()));
+  if (found == data.tokens.end()) return std::nullopt;
+  return static_cast<TokenId>(found - data.tokens.begin());
+}
+
+}  // namespace
+
+Status ApplyTokenizerConfig(std::string_view text, TokenizerData* data) {
+  VIVACE_ASSIGN(const json::value root, ParseObject(text));
+  const json::object& object = root.get_object();
+  if (const auto id = FindToken(object, "bos_token", *data)) data->bos = id;
+  if (const auto id = FindToken(object, "eos_token", *data)) data->eos = id;
+  if (const auto id = FindToken(object, "pad_token", *data)) data->pad = id;
+  return {};
+}
+
+Status ApplyGenerationConfig(std::string_view text, TokenizerData* data) {
+  VIVACE_ASSIGN(const json::value root, ParseObject(text));
+  const json::value* ids = Get(root.get_object(), "eos_token_id");
+  if (ids == nullptr) return {};
+  const auto add = [&](const json::value& value) -> Status {
+    VIVACE_ASSIGN(const TokenId id, AsTokenId(value, "eos_token_id"));
+    if (static_cast<size_t>(id) < data->tokens.size()) data->end_of_turn.push_back(id);
+    return {};
+  };
+  if (!ids->is_array()) return add(*ids);
+  for (const json::value& value : ids->get_array()) VIVACE_RETURN_IF_ERROR(add(value));
+  return {};
+}
+
+}  // namespace vivace
