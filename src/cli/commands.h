@@ -19,6 +19,7 @@ int Inspect(std::span<const std::string> args);
 int Pull(std::span<const std::string> args);
 int List(std::span<const std::string> args);
 int Remove(std::span<const std::string> args);
+int Plan(std::span<const std::string> args);
 int Bench(std::span<const std::string> args);
 
 // Prints "vivace: <message>" on stderr, once.

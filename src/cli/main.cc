@@ -24,6 +24,7 @@ constexpr Verb kVerbs[] = {
     {"pull", Pull, "get a model from the hub into its cache"},
     {"list", List, "the models in the cache"},
     {"rm", Remove, "remove a model from the cache"},
+    {"plan", Plan, "what serving a model takes, and what fits, without loading it"},
     {"bench", Bench, "how fast this machine and a model on it are"},
 };
 

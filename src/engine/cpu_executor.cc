@@ -3,10 +3,9 @@
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "engine/forward.h"
-#include "engine/memory_plan.h"
+#include "engine/load_plan.h"
 #include "engine/row_sampler.h"
 #include "engine/weights.h"
-#include "kernels/fastest_isa.h"
 
 namespace vivace {
 namespace {
@@ -74,16 +73,13 @@ class CpuExecutor final : public Executor {
 Result<std::unique_ptr<Executor>> CreateCpuExecutor(
     const EngineConfig& config, const model::ModelFile& file, std::vector<TokenId> eos_ids,
     const std::function<void(uint64_t, uint64_t)>& progress) {
-  const kernels::BlockOps& ops = kernels::GetBlockOps(config.isa.value_or(kernels::FastestIsa()));
-  const int threads = config.threads > 0 ? config.threads : UsableCpus();
-  VIVACE_ASSIGN(const size_t weight_bytes, WeightArenaBytes(file, ops));
-  VIVACE_ASSIGN(const MemoryPlan plan,
-                PlanMemory(config, file.spec(), ops, weight_bytes, threads, AvailableMemory()));
-  VIVACE_ASSIGN(Arena memory, Arena::Map(Forward::ArenaBytes(plan), "the KV cache and work space"));
-  auto pool = std::make_unique<ThreadPool>(threads);
-  VIVACE_ASSIGN(Weights weights, LoadWeights(config, file, ops, *pool, progress));
-  return std::make_unique<CpuExecutor>(plan, file.spec(), ops, std::move(pool), std::move(weights),
-                                       std::move(memory), std::move(eos_ids));
+  VIVACE_ASSIGN(const LoadPlan plan, PlanLoad(config, file, AvailableMemory()));
+  VIVACE_ASSIGN(Arena memory,
+                Arena::Map(Forward::ArenaBytes(plan.memory), "the KV cache and work space"));
+  auto pool = std::make_unique<ThreadPool>(plan.threads);
+  VIVACE_ASSIGN(Weights weights, LoadWeights(config, file, *plan.ops, *pool, progress));
+  return std::make_unique<CpuExecutor>(plan.memory, file.spec(), *plan.ops, std::move(pool),
+                                       std::move(weights), std::move(memory), std::move(eos_ids));
 }
 
 }  // namespace vivace

@@ -1,6 +1,6 @@
 #include "engine/load_plan.h"
 
-#include "base/thread_pool.h"
+#include "base/cpu.h"
 #include "engine/forward.h"
 #include "engine/weights.h"
 #include "kernels/fastest_isa.h"

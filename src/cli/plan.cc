@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/model_argument.h"
+#include "cli/serve_options.h"
+#include "engine/load_engine.h"
+#include "engine/load_plan.h"
+#include "engine/model_text.h"
+
+namespace vivace::cli {
+namespace {
+
+// Flags of `serve` that change what it takes.
+constexpr std::string_view kFlags[] = {
+    "max-model-len", "max-num-seqs", "max-num-batched-tokens", "kv-cache-memory-bytes",
+    "num-kv-blocks", "block-size",   "kv-cache-dtype",         "quantization",
+    "threads",       "isa"};
+
+struct Options {
+  EngineConfig engine;
+  HubOptions hub;
+  bool json = false;
+};
+
+Command MakeCommand(Options* options) {
+  Command command = {
+      .name = "plan",
+      .positional = "MODEL",
+      .summary = "Says what serving a model takes, and what fits, without reading its weights.",
+      .details =
+          "The flags are those of `vivace serve`, and the figures what it then takes once "
+          "all of its\ncaches are in use. Exits 1 where `serve` would refuse to start.\n\n"
+          "Examples:\n  vivace plan model.gguf\n"
+          "  vivace plan model.gguf --max-model-len 8K --max-num-seqs 16\n"
+          "  vivace plan org/name --kv-cache-dtype int8 --json",
+      .flags = {}};
+  for (Flag& flag : EngineFlags(&options->engine)) {
+    if (std::ranges::find(kFlags, flag.name) != std::end(kFlags)) {
+      command.flags.push_back(std::move(flag));
+    }
+  }
+  for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
+  command.flags.push_back(
+      {"json", "", "off", "one JSON object instead of text", StoreSwitch(&options->json)});
+  return command;
+}
+
+// What this process holds: code, heap, the model's text. `serve` holds as much beside its memory.
+size_t ResidentBytes() {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"),
+                                                             std::fclose);
+  size_t pages = 0, resident = 0;
+  if (!file || std::fscanf(file.get(), "%zu %zu", &pages, &resident) != 2) return 0;
+  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+struct Figures {
+  size_t weights, kv, work, program, total;
+  int64_t kv_tokens;          // of one sequence alone, were there no limit to its length
+  int64_t bytes_per_token;    // of a sequence that every layer sees whole
+  int64_t longest_sequences;  // of max_model_len tokens, at once
+  int32_t max_model_len, max_num_seqs;
+};
+
+Figures FiguresOf(const LoadPlan& plan, size_t program) {
+  const MemoryPlan& memory = plan.memory;
+  const ExecutorLimits& limits = memory.limits;
+  Figures f;
+  f.weights = plan.weight_bytes;
+  f.kv = memory.kv_bytes;
+  f.work = plan.bytes() - f.weights - f.kv;
+  f.program = program;
+  f.total = plan.bytes() + program;
+  f.kv_tokens = LongestSequence(limits.kv_windows, limits.block_size, limits.num_blocks,
+                                limits.max_batched_tokens, INT32_MAX);
+  const auto groups = static_cast<size_t>(limits.kv_windows.size());
+  f.bytes_per_token = static_cast<int64_t>(memory.kv_block_bytes * groups *
+                                           static_cast<size_t>(memory.groups.layers_per_block) /
+                                           static_cast<size_t>(limits.block_size));
+  f.longest_sequences =
+      limits.num_blocks / MostBlocks(limits.kv_windows, limits.block_size, limits.max_model_len,
+                                     limits.max_batched_tokens);
+  f.max_model_len = limits.max_model_len;
+  f.max_num_seqs = limits.max_sequences;
+  return f;
+}
+
+void PrintText(const std::string& model, const LoadPlan& plan, const Figures& f, size_t available) {
+  fmt::print("{} with {} kernels, {} threads, {} cache\n\n", model, Name(plan.ops->isa),
+             plan.threads, kernels::Name(plan.memory.kv.dtype));
+  const auto line = [](std::string_view what, size_t bytes, const std::string& note) {
+    fmt::print("  {:<12} {:>12}  {}\n", what, FormatBytes(bytes), note);
+  };
+  line("weights", f.weights, "packed for these kernels");
+  line(
+      "KV cache", f.kv,
+      fmt::format("{} a token, all layers", FormatBytes(static_cast<uint64_t>(f.bytes_per_token))));
+  line("work space", f.work, "of one step, and tables");
+  line("program", f.program, "code, vocabulary, chat template");
+  line("total", f.total,
+       available > 0 ? fmt::format("of {} free now", FormatBytes(available)) : "");
+  fmt::print(
+      "\nSequences may have {} tokens, prompt and output; {} run at once.\n"
+      "The cache holds {} of that length together; shorter ones fit in greater number.\n",
+      f.max_model_len, f.max_num_seqs, f.longest_sequences);
+}
+
+void PrintJson(const std::string& model, const LoadPlan& plan, const Figures& f, size_t available) {
+  const boost::json::object object = {{"model", model},
+                                      {"isa", Name(plan.ops->isa)},
+                                      {"threads", plan.threads},
+                                      {"kv_cache_dtype", kernels::Name(plan.memory.kv.dtype)},
+                                      {"weight_bytes", f.weights},
+                                      {"kv_cache_bytes", f.kv},
+                                      {"work_bytes", f.work},
+                                      {"program_bytes", f.program},
+                                      {"total_bytes", f.total},
+                                      {"available_bytes", available},
+                                      {"kv_bytes_per_token", f.bytes_per_token},
+                                      {"kv_cache_tokens", f.kv_tokens},
+                                      {"num_kv_blocks", plan.memory.limits.num_blocks},
+                                      {"max_model_len", f.max_model_len},
+                                      {"max_num_seqs", f.max_num_seqs},
+                                      {"sequences_of_max_model_len", f.longest_sequences}};
+  fmt::print("{}\n", boost::json::serialize(object));
+}
+
+Status RunPlan(Options options, const std::string& argument) {
+  VIVACE_ASSIGN(const ModelArgument model, ResolveModel(argument, options.hub));
+  options.engine.model = model.path;
+  VIVACE_RETURN_IF_ERROR(Validate(options.engine));
+  VIVACE_ASSIGN(const model::ModelFile file, OpenModel(options.engine));
+  VIVACE_ASSIGN(const ModelText text, ReadModelText(file));
+  const size_t available = AvailableMemory();
+  VIVACE_ASSIGN(const LoadPlan plan, PlanLoad(options.engine, file, available));
+  const Figures figures = FiguresOf(plan, ResidentBytes());
+  (options.json ? PrintJson : PrintText)(argument, plan, figures, available);
+  return {};
+}
+
+}  // namespace
+
+int Plan(std::span<const std::string> args) {
+  Options options;
+  const auto parsed = ParseFlags(MakeCommand(&options), args);
+  if (!parsed) return Refuse(parsed.error());
+  if (parsed->help) return 0;
+  if (parsed->positionals.size() != 1) {
+    fmt::print(stderr, "vivace: give one model (`vivace plan --help`)\n");
+    return kExitUsage;
+  }
+  const Status done = RunPlan(std::move(options), parsed->positionals[0]);
+  return done ? 0 : Refuse(done.error());
+}
+
+}  // namespace vivace::cli

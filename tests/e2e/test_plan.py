@@ -1,0 +1,60 @@
+"""`vivace plan` says what `vivace serve` then takes."""
+
+import json
+import subprocess
+
+import pytest
+
+from conftest import BINARY, MODEL, need
+
+FLAGS = ["--num-kv-blocks", "600", "--max-num-seqs", "8", "--threads", "2"]
+
+
+def plan(model, *flags):
+    return subprocess.run([BINARY, "plan", str(model), *flags], capture_output=True, text=True, timeout=60)
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/status") as status:
+        line = next(line for line in status if line.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "int8"])
+def test_what_serve_takes_once_its_cache_is_full(make_server, dtype):
+    model = need(MODEL)
+    flags = [*FLAGS, "--kv-cache-dtype", dtype]
+    planned = json.loads(plan(model, *flags, "--json").stdout)
+    assert planned["num_kv_blocks"] == 600
+    assert planned["max_num_seqs"] == 8
+    parts = ("weight_bytes", "kv_cache_bytes", "work_bytes", "program_bytes")
+    assert sum(planned[part] for part in parts) == planned["total_bytes"]
+    server = make_server(model, *flags)
+    # Prompts that share nothing, until every block of the cache has been written, and steps as
+    # large as they come.
+    length = 3000
+    for i in range(600 * 16 // length + 1):
+        ids = [1000 + (i * 7919 + k * 31) % 40000 for k in range(length)]
+        server.post("/v1/completions", {"prompt": ids, "max_tokens": 1, "temperature": 1.0})
+    used = resident(server.process.pid)
+    assert abs(used - planned["total_bytes"]) < 0.02 * planned["total_bytes"], (used, planned)
+
+
+def test_windows_make_sequences_cheaper(mini_model):
+    figures = json.loads(plan(mini_model, "--json", "--num-kv-blocks", "64").stdout)
+    assert figures["kv_cache_tokens"] == 64 * 16
+    assert figures["sequences_of_max_model_len"] * figures["max_model_len"] <= 64 * 16
+
+
+def test_refuses_what_serve_would_refuse(mini_model):
+    refused = plan(mini_model, "--kv-cache-memory-bytes", "100000GiB")
+    assert refused.returncode == 1
+    assert "--kv-cache-memory-bytes" in refused.stderr
+    assert refused.stdout == ""
+
+
+def test_text_names_every_part(mini_model):
+    shown = plan(mini_model)
+    assert shown.returncode == 0
+    for part in ("weights", "KV cache", "work space", "program", "total"):
+        assert part in shown.stdout
