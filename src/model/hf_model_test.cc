@@ -70,7 +70,8 @@ TEST_F(HfModel, Opens) {
   EXPECT_EQ(model->parts().size(), 1u);
   const auto view = model->Weight(model->spec().layers[1].mlp.dense.down.weight);
   ASSERT_TRUE(view);
-  const auto& source = formats::MakeTinyLlama().FindTensor("blk.1.ffn_down.weight")->data;
+  formats::GgufWriter gguf = formats::MakeTinyLlama();
+  const auto& source = gguf.FindTensor("blk.1.ffn_down.weight")->data;
   EXPECT_EQ(std::memcmp(view->data, source.data(), source.size()), 0);
 }
 
