@@ -131,8 +131,9 @@ std::vector<float> Rows(const ModelFile& model, const WeightSpec& weight) {
 TEST_F(HfModel, GathersRowsAndTurnsSlices) {
   auto model = OpenModel(folder_);
   ASSERT_TRUE(model) << model.error().message;
-  const auto* up = reinterpret_cast<const float*>(
-      formats::MakeTinyLlama().FindTensor("blk.0.ffn_up.weight")->data.data());
+  formats::GgufWriter gguf = formats::MakeTinyLlama();
+  const auto* up =
+      reinterpret_cast<const float*>(gguf.FindTensor("blk.0.ffn_up.weight")->data.data());
   std::vector<float> values(up, up + 128 * 64);
   const std::string name = "model.layers.0.mlp.up_proj.weight";
   WeightSpec weight{.name = name};
