@@ -90,9 +90,12 @@ class Runner {
     return logits;
   }
 
- private:
   static constexpr int32_t kShared = 10;  // blocks at the beginning of every sequence
 
+  // Sequence 0 has computed the shared blocks: the others go on behind them, as after a prefix hit.
+  void FindShared() { std::fill_n(computed_ + 1, 3, kShared * kBlock); }
+
+ private:
   void Add(const Item& item, StepPlan* step) {
     int32_t& computed = computed_[item.sequence];
     const int32_t blocks = (computed + item.count + kBlock - 1) / kBlock;
@@ -163,6 +166,7 @@ TEST_P(ForwardTest, TheLastLayerComputesRowsWithLogitsOnly) {
   EXPECT_THAT(calls.gate_up, ElementsAre(160, 160));
 
   calls = {};
+  runner.FindShared();
   EXPECT_EQ(runner.Step({Last(0, 1), Chunk(1, 30), Last(2, 20), All(3, 7)}).size(), 9u);
   EXPECT_THAT(calls.qkv, ElementsAre(58, 58, 58));
   EXPECT_THAT(calls.attention, ElementsAre(58, 58, 9));
@@ -202,9 +206,12 @@ TEST_P(ForwardTest, RowsWithLogitsAreThoseOfAFullComputation) {
       }
       EXPECT_EQ(row, got.size());
     };
-    check({Chunk(0, 100), Last(1, 170)});
-    check({Last(1, 1), Chunk(0, 70), Last(2, 171)});
-    check({Last(1, 1), Last(2, 1), Chunk(0, 9), Last(3, 175)});
+    check({Chunk(0, Runner::kShared * kBlock)});
+    runner.FindShared();
+    std::fill_n(computed + 1, 3, Runner::kShared * kBlock);
+    check({Chunk(0, 10), Last(1, 10)});
+    check({Last(1, 1), Chunk(0, 7), Last(2, 11)});
+    check({Last(1, 1), Last(2, 1), Chunk(0, 9), Last(3, 15)});
     check({Last(1, 1), Last(2, 1), Last(3, 1), All(0, 20)});
     check({Last(1, 1), Chunk(2, 12), Last(3, 30), Last(0, 1)});
     check({Chunk(2, 10)});
