@@ -127,6 +127,7 @@ PreparedInput Prepare(const Tier& tier, const InputRows& input, const MatrixGrou
   };
   const auto item = [&](int64_t i) {
     const int g = static_cast<int>(i / splits), split = static_cast<int>(i % splits);
+    if (bound(split) == bound(split + 1)) return;
     const int first = groups.First(g);
     GroupRows rows{.rows = {},
                    .width = groups.Width(g),
