@@ -147,9 +147,9 @@ TEST(Logger, FullPipeNeverBlocksTheCallerAndIsCounted) {
 }
 
 TEST(Logger, ExitsWhileThePipeIsFull) {
-  // Open until the program ends: the writer that was given up on must not find its descriptor's
-  // number in another test's hands.
-  static Pipe pipe;
+  // Never closed: the writer that was given up on may still write while the program ends, and must
+  // not find its descriptor's number in another test's hands.
+  static Pipe& pipe = *new Pipe;
   const int64_t start = SteadyNanos();
   {
     Logger logger({.fd = pipe.write_end()});
