@@ -5,25 +5,21 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
+
+#include "text/text_testing.h"
 
 namespace vivace {
 namespace {
 
 namespace json = boost::json;
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const json::object& Data() {
-  static const json::value data = [] {
-    std::ifstream in(fs::path(VIVACE_SOURCE_DIR) / "src/text/jinja/testdata/chats.json");
-    std::ostringstream text;
-    text << in.rdbuf();
-    return json::parse(text.str());
-  }();
+  static const json::value data =
+      json::parse(testing::ReadFile(testing::kSourceDir + "/src/text/jinja/testdata/chats.json"));
   return data.as_object();
 }
 
@@ -72,7 +68,7 @@ void ExpectLikeJinja2(const ChatTemplate& chat, std::string_view model) {
 // The template in a compressed tokenizer_config.json of the handed material, or "".
 std::string HandedTemplate(const std::string& name) {
   const fs::path path =
-      fs::path(VIVACE_SOURCE_DIR) / "../shared/tokenizers" / name / "tokenizer_config.json.xz";
+      fs::path(testing::kSharedDir) / "tokenizers" / name / "tokenizer_config.json.xz";
   if (!fs::exists(path)) return "";
   FILE* pipe = popen(("xz -dc '" + path.string() + "'").c_str(), "r");
   if (pipe == nullptr) return "";
@@ -238,7 +234,7 @@ TEST(ChatTemplate, ContinuesTheFinalMessage) {
   input.continue_final_message = true;
   EXPECT_EQ(Text(chat, input), "error: conflicting_arguments");
   input.add_generation_prompt = false;
-  EXPECT_THAT(Text(chat, input), testing::EndsWith("assistant\nThe sky is "));
+  EXPECT_THAT(Text(chat, input), ::testing::EndsWith("assistant\nThe sky is "));
   const auto prompt = chat.Render(input);
   ASSERT_TRUE(prompt.has_value());
   EXPECT_EQ(prompt->segments.back().end, prompt->text.size());

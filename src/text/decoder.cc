@@ -113,7 +113,8 @@ struct Decoder::Stream::Feeder {
       s.held.clear();
       return Next({s.made, true, true});
     }
-    const size_t count = std::exchange(s.held, {}).size();
+    const size_t count = s.held.size();
+    s.held.clear();
     for (size_t i = 0; i < count; ++i) Next({utf8::kReplacementBytes, true, true});
   }
   void operator()(const decode::Metaspace& d) const {
@@ -125,21 +126,15 @@ struct Decoder::Stream::Feeder {
     Next({s.made, part.begins, part.ends});
   }
   void operator()(const decode::Replace& d) const {
-    std::vector<Stretch> stretches;
-    d.pattern.FindAll(part.text, &stretches);
     State& s = state();
     s.made.clear();
-    for (const Stretch& stretch : stretches) {
-      s.made.append(stretch.match ? std::string_view(d.content)
-                                  : part.text.substr(stretch.begin, stretch.end - stretch.begin));
-    }
+    d.pattern.Replace(part.text, d.content, &s.stretches, &s.made);
     Next({s.made, part.begins, part.ends});
   }
   // The begin is stripped as it comes; what the end may strip waits.
   void operator()(const decode::Strip& d) const {
     State& s = state();
     if (part.begins) s.stripped = 0;
-    s.open = !part.ends;
     std::string_view text = part.text;
     if (s.stripped < d.start && !text.empty()) {
       const size_t count = CountAtBegin(text, d.content, d.start - s.stripped);
@@ -172,13 +167,13 @@ struct Decoder::Stream::Feeder {
   void operator()(const decode::Bpe& d) const {
     FlushWord(d, " ");
     state().held.assign(part.text);
-    state().held_tokens = 1;
+    state().waits = true;
   }
   void FlushWord(const decode::Bpe& d, std::string_view suffix) const {
     State& s = state();
-    if (s.held_tokens == 0) return;
-    s.held_tokens = 0;
-    s.made = std::exchange(s.held, {});
+    if (!std::exchange(s.waits, false)) return;
+    s.made.swap(s.held);
+    s.held.clear();
     if (!d.suffix.empty()) ReplaceAll({d.suffix, suffix}, &s.made);
     Next({s.made, true, true});
   }
@@ -206,7 +201,6 @@ void Decoder::Stream::Feed(size_t step, Part part, std::string* out) {
       !WorksOnParts(decoder_.steps_[step])) {
     State& state = states_[step];
     state.held.append(part.text);
-    state.open = !part.ends;
     if (!part.ends) return;
     const std::string whole = std::exchange(state.held, {});
     std::visit(Feeder{this, step, {whole, true, true}, out}, decoder_.steps_[step]);
@@ -237,15 +231,15 @@ void Decoder::Stream::Push(std::string_view token, std::string* out) {
 void Decoder::Stream::Finish(std::string* out) {
   for (size_t step = 0; step < states_.size(); ++step) End(step, out);
   for (State& state : states_) {
-    state.index = state.stripped = state.held_tokens = 0;
+    state.index = state.stripped = 0;
     state.held.clear();
-    state.open = false;
+    state.waits = state.open = false;
   }
 }
 
 bool Decoder::Stream::holds_back() const {
-  return std::ranges::any_of(
-      states_, [](const State& state) { return !state.held.empty() || state.held_tokens != 0; });
+  return std::ranges::any_of(states_,
+                             [](const State& state) { return !state.held.empty() || state.waits; });
 }
 
 }  // namespace vivace

@@ -4,7 +4,8 @@
 // that no later token can change, so all it gives joins to the whole decoding, whatever the chain.
 // What must wait waits: half a character, a run of byte tokens (which is one text, or as many
 // U+FFFD as bytes, by its end), spaces that the end may strip. A Decoder is immutable; a Stream
-// belongs to one thread and allocates nothing once its buffers have grown.
+// belongs to one thread; once its buffers have grown it allocates nothing for short tokens, but in
+// a `Replace` by a regular expression.
 #pragma once
 
 #include <cstddef>
@@ -81,11 +82,12 @@ class Decoder::Stream {
   // What a step remembers. A token may come in parts: `index` counts tokens that have begun.
   struct State {
     size_t index = 0;
-    size_t stripped = 0;     // of a token's begin
-    std::string held;        // bytes or a token that wait
-    std::string made;        // the step's output
-    size_t held_tokens = 0;  // byte tokens in `held`
-    bool open = false;       // inside a token that has not ended
+    size_t stripped = 0;  // of a token's begin
+    std::string held;     // bytes or a token that wait
+    std::string made;     // the step's output
+    std::vector<Stretch> stretches;
+    bool waits = false;  // Bpe: `held` is a token, which may be empty
+    bool open = false;   // Fuse, ByteLevel: inside the one token that they make
   };
   struct Part {
     std::string_view text;

@@ -3,8 +3,8 @@
 // Push gives the characters that the new token completes: valid UTF-8, never half a character.
 // Bytes that begin a character are held back until the rest comes, and so is whatever else a later
 // token may still change (see text/decoder.h); what cannot become a character is U+FFFD. All deltas
-// joined equal Tokenizer::Decode of all the ids. Owned by one thread; after the first tokens
-// nothing is allocated.
+// joined equal Tokenizer::Decode of all the ids. Owned by one thread; after the first tokens hardly
+// anything is allocated (text/decoder.h says what).
 #pragma once
 
 #include <memory>

@@ -2,9 +2,11 @@
 
 #include <filesystem>
 
+#include "base/limits.h"
 #include "base/mapped_file.h"
 #include "formats/file_kind.h"
 #include "formats/gguf.h"
+#include "formats/json_file.h"
 #include "text/sentence_piece.h"
 #include "text/tokenizer_config.h"
 #include "text/tokenizer_gguf.h"
@@ -18,12 +20,6 @@ Result<TokenizerData> ReadGguf(const std::string& path) {
   return TokenizerFromGguf(file);
 }
 
-Result<std::string> ReadText(const std::string& path) {
-  VIVACE_ASSIGN(const auto file, MappedFile::Open(path));
-  const auto bytes = file.bytes();
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
 Result<TokenizerData> ReadData(const std::string& path) {
   VIVACE_ASSIGN(const auto kind, formats::DetectFileKind(path));
   if (kind == formats::FileKind::kSafetensors) {
@@ -31,30 +27,46 @@ Result<TokenizerData> ReadData(const std::string& path) {
                 "a safetensors file has no tokenizer; give the tokenizer.json beside it");
   }
   if (kind == formats::FileKind::kGguf) return ReadGguf(path);
-  VIVACE_ASSIGN(const std::string text, ReadText(path));
+  VIVACE_ASSIGN(const auto file, MappedFile::Open(path));
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
+                              file.bytes().size());
   return path.ends_with(".model") ? sentence_piece::ReadModel(text) : TokenizerFromJson(text);
 }
 
 struct Companion {
   const char* name;
-  Status (*apply)(std::string_view text, TokenizerData* data);
+  size_t max_bytes;
+  Status (*apply)(const boost::json::object& root, TokenizerData* data);
 };
-constexpr Companion kCompanions[] = {{"tokenizer_config.json", ApplyTokenizerConfig},
-                                     {"generation_config.json", ApplyGenerationConfig}};
+constexpr Companion kCompanions[] = {
+    {"tokenizer_config.json", limits::kMaxTokenizerJsonBytes, ApplyTokenizerConfig},
+    {"generation_config.json", limits::kMaxConfigBytes, ApplyGenerationConfig}};
+
+Status ApplyCompanion(const Companion& companion, const std::string& path, TokenizerData* data) {
+  VIVACE_ASSIGN(const auto root, formats::ReadJsonObject(path, companion.max_bytes));
+  return companion.apply(root, data);
+}
+
+// The message begins with the file's path.
+tl::unexpected<Error> Of(const std::string& path, Error error) {
+  if (!error.message.starts_with(path)) error.message = fmt::format("{}: {}", path, error.message);
+  return tl::unexpected(std::move(error));
+}
 
 Result<std::shared_ptr<const Tokenizer>> Load(const std::string& path,
                                               const std::filesystem::path& folder) {
-  VIVACE_ASSIGN(auto data, ReadData(path));
-  for (const auto& [name, apply] : kCompanions) {
+  auto data = ReadData(path);
+  if (!data) return Of(path, std::move(data.error()));
+  for (const Companion& companion : kCompanions) {
     std::error_code ignored;
-    if (folder.empty() || !std::filesystem::exists(folder / name, ignored)) continue;
-    VIVACE_ASSIGN(const std::string text, ReadText((folder / name).string()));
-    if (auto applied = apply(text, &data); !applied) {
-      applied.error().message = fmt::format("{}: {}", name, applied.error().message);
-      return tl::unexpected(std::move(applied.error()));
-    }
+    if (folder.empty() || !std::filesystem::exists(folder / companion.name, ignored)) continue;
+    const std::string beside = (folder / companion.name).string();
+    auto applied = ApplyCompanion(companion, beside, &*data);
+    if (!applied) return Of(beside, std::move(applied.error()));
   }
-  return Tokenizer::Create(std::move(data));
+  auto tokenizer = Tokenizer::Create(std::move(*data));
+  if (!tokenizer) return Of(path, std::move(tokenizer.error()));
+  return tokenizer;
 }
 
 }  // namespace
@@ -70,11 +82,7 @@ Result<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& path) 
     const fs::path model = folder / "tokenizer.model";
     if (!fs::exists(file, ignored) && fs::exists(model, ignored)) file = model.string();
   }
-  auto tokenizer = Load(file, folder);
-  if (!tokenizer && !tokenizer.error().message.starts_with(file)) {
-    tokenizer.error().message = fmt::format("{}: {}", file, tokenizer.error().message);
-  }
-  return tokenizer;
+  return Load(file, folder);
 }
 
 }  // namespace vivace

@@ -11,7 +11,7 @@
 
 namespace vivace {
 
-// Errors are one line that begins with the path.
+// Errors are one line that begins with the path of the file at fault.
 Result<std::shared_ptr<const Tokenizer>> LoadTokenizer(const std::string& path);
 
 }  // namespace vivace

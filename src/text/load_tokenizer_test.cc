@@ -263,6 +263,35 @@ TEST(LoadTokenizer, AFolderSaysWhatEndsAnAnswer) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(LoadTokenizer, TheFilesBesideATokenizerAreBoundedAndNamed) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "vivace_tokenizer_beside";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "tokenizer.json") << json::serialize(Sound());
+  const auto loaded = [&](const char* name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+    auto tokenizer = LoadTokenizer(folder.string());
+    const std::string path = (folder / name).string() + ": ";
+    if (!tokenizer) {
+      EXPECT_THAT(tokenizer.error().message, StartsWith(path));
+      EXPECT_EQ(tokenizer.error().message.find(folder.string(), 1), std::string::npos);
+    }
+    return ReasonOf(tokenizer);
+  };
+  EXPECT_EQ(loaded("generation_config.json", "7"), "bad_json");
+  EXPECT_EQ(loaded("generation_config.json", R"({"eos_token_id": "x"})"), "wrong_type");
+  std::string padded(limits::kMaxConfigBytes, ' ');
+  padded.replace(0, 2, "{}");
+  EXPECT_EQ(loaded("generation_config.json", padded), "accepted");
+  EXPECT_EQ(loaded("generation_config.json", padded + " "), "file_limit");
+  std::filesystem::remove(folder / "generation_config.json");
+  EXPECT_EQ(loaded("tokenizer_config.json", "{"), "bad_json");
+  EXPECT_EQ(loaded("tokenizer_config.json", padded + " "), "accepted");
+  std::filesystem::resize_file(folder / "tokenizer_config.json",
+                               limits::kMaxTokenizerJsonBytes + 1);
+  EXPECT_EQ(ReasonOf(LoadTokenizer(folder.string())), "file_limit");
+  std::filesystem::remove_all(folder);
+}
+
 // "a", "b", "ab" of type normal after <unk>, as SentencePiece writes them.
 std::string TinyModel() {
   std::string out;

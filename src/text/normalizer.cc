@@ -102,13 +102,9 @@ struct Applier {
   }
   Changed operator()(const normalize::Replace& step) const {
     std::vector<Stretch> stretches;
-    step.pattern.FindAll(text, &stretches);
     std::string out;
     out.reserve(text.size());
-    for (const Stretch& stretch : stretches) {
-      out.append(stretch.match ? std::string_view(step.content)
-                               : text.substr(stretch.begin, stretch.end - stretch.begin));
-    }
+    step.pattern.Replace(text, step.content, &stretches, &out);
     return out;
   }
   Changed operator()(const normalize::Bert& step) const {

@@ -164,19 +164,27 @@ size_t Llama3End(const Scanner& s, size_t pos, int max_numbers) {
   return SpacesOrNewlinesEnd(s, pos);
 }
 
-bool IsIn(std::string_view text, size_t pos, uint32_t categories) {
-  if (pos >= text.size()) return false;
-  return (categories >> unicode::CategoryOf(utf8::Decode(text, pos).code_point) & 1) != 0;
-}
-
 constexpr uint32_t Bit(unicode::Category category) { return 1u << category; }
 constexpr uint32_t kCaseless = Bit(unicode::kLm) | Bit(unicode::kLo) | Bit(unicode::kMc) |
                                Bit(unicode::kMe) | Bit(unicode::kMn);
 constexpr uint32_t kUpper = Bit(unicode::kLu) | Bit(unicode::kLt) | kCaseless;
 constexpr uint32_t kLower = Bit(unicode::kLl) | kCaseless;
 
-size_t SkipCategories(std::string_view text, size_t pos, uint32_t categories) {
-  while (IsIn(text, pos, categories)) pos += utf8::Decode(text, pos).length;
+// One character: the bit of its category and its length, both 0 at the end of the text.
+struct Cased {
+  uint32_t category;
+  uint8_t length;
+
+  bool Is(uint32_t any_of) const { return (category & any_of) != 0; }
+};
+Cased CasedAt(std::string_view text, size_t pos) {
+  if (pos >= text.size()) return {0, 0};
+  const utf8::Decoded c = utf8::Decode(text, pos);
+  return {Bit(unicode::CategoryOf(c.code_point)), c.length};
+}
+
+size_t SkipCategories(std::string_view text, size_t pos, uint32_t any_of) {
+  for (Cased c = CasedAt(text, pos); c.Is(any_of); c = CasedAt(text, pos)) pos += c.length;
   return pos;
 }
 
@@ -185,12 +193,12 @@ size_t SkipCategories(std::string_view text, size_t pos, uint32_t categories) {
 size_t LowerWordEnd(std::string_view text, size_t pos) {
   size_t last_caseless = pos;
   size_t end = pos;
-  while (IsIn(text, end, kUpper)) {
-    const bool caseless = IsIn(text, end, kCaseless);
-    end += utf8::Decode(text, end).length;
-    if (caseless) last_caseless = end;
+  Cased c = CasedAt(text, end);
+  for (; c.Is(kUpper); c = CasedAt(text, end)) {
+    end += c.length;
+    if (c.Is(kCaseless)) last_caseless = end;
   }
-  return IsIn(text, end, kLower) ? SkipCategories(text, end, kLower) : last_caseless;
+  return c.Is(kLower) ? SkipCategories(text, end, kLower) : last_caseless;
 }
 
 // The end of the word at `pos`, one other character before it included; `pos` if there is none.

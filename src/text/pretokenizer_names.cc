@@ -7,25 +7,11 @@
 namespace vivace {
 namespace {
 
-// The contractions, and the tails that most patterns share.
+// What several patterns share.
 #define CONTRACTIONS R"((?i:'s|'t|'re|'ve|'m|'ll|'d))"
-#define OTHERS R"( ?[^\s\p{L}\p{N}]+)"
 #define SPACES R"(\s*[\r\n]+|\s+(?!\S)|\s+)"
-#define UPPER R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])"
-#define LOWER R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])"
 #define NOT_WORD R"([^\r\n\p{L}\p{N}]?)"
 
-constexpr std::string_view kGpt2 =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kLlama3 =
-    CONTRACTIONS "|" NOT_WORD R"(\p{L}+|\p{N}{1,3}|)" OTHERS R"([\r\n]*|)" SPACES;
-constexpr std::string_view kQwen2 =
-    CONTRACTIONS "|" NOT_WORD R"(\p{L}+|\p{N}|)" OTHERS R"([\r\n]*|)" SPACES;
-constexpr std::string_view kO200k =
-    NOT_WORD UPPER "*" LOWER "+" CONTRACTIONS "?|" NOT_WORD UPPER "+" LOWER "*" CONTRACTIONS
-                   R"(?|\p{N}{1,3}|)" OTHERS R"([\r\n/]*|)" SPACES;
-constexpr std::string_view kTekken = NOT_WORD UPPER "*" LOWER "+|" NOT_WORD UPPER "+" LOWER
-                                                    R"(*|\p{N}|)" OTHERS R"([\r\n/]*|)" SPACES;
 constexpr std::string_view kDeepseek3 =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
     R"(| ?[\p{P}\p{S}]+[\r\n]*|)" SPACES;
@@ -37,8 +23,8 @@ constexpr std::string_view kDeepseekLatin =
 constexpr std::string_view kDeepseekSigns = R"(\s?[!-/:-~！-／：-～‘-‟　-。]+)";
 constexpr std::string_view kDeepseekCjk = "[一-龥ࠀ-一가-퟿]+";
 constexpr std::string_view kExaone4 =
-    CONTRACTIONS "|" NOT_WORD R"((?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}|)" OTHERS
-                 R"([\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)";
+    CONTRACTIONS "|" NOT_WORD R"((?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N})"
+                 R"(| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)";
 constexpr std::string_view kBailing =
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*)"
     R"(|\s*[\r\n]|\s+(?!\S)|\s+)";
@@ -46,14 +32,10 @@ constexpr std::string_view kSeedCoder =
     CONTRACTIONS "|" NOT_WORD R"(\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|)" SPACES;
 
 #undef CONTRACTIONS
-#undef OTHERS
 #undef SPACES
-#undef UPPER
-#undef LOWER
 #undef NOT_WORD
 
 enum Flags : uint8_t {
-  kNone = 0,
   kIgnoreMerges = 1,
   kAddBos = 2,
   kNfc = 4,
@@ -64,23 +46,25 @@ enum Flags : uint8_t {
 };
 
 struct Family {
-  std::string_view patterns[5];
-  uint8_t flags;
+  std::optional<Pretokenizer> scanner{};  // or
+  std::string_view patterns[5]{};         // one after the other
+  uint8_t flags = 0;
 };
 struct Name {
   std::string_view name;
   Family family;
 };
 
-constexpr Family kGpt2Family = {{kGpt2}, kMayPrefixSpace};
-constexpr Family kStarcoderFamily = {{kGpt2}, kDigitsFirst};
-constexpr Family kLlama3Family = {{kLlama3}, kIgnoreMerges | kAddBos};
-constexpr Family kPlainLlama3Family = {{kLlama3}, kNone};
-constexpr Family kQwen2Family = {{kQwen2}, kNfc};
-constexpr Family kPlainQwen2Family = {{kQwen2}, kNone};
-constexpr Family kO200kFamily = {{kO200k}, kNone};
-constexpr Family kDeepseek3Family = {{R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+", kDeepseek3},
-                                     kNone};
+constexpr Family kGpt2Family = {.scanner = Pretokenizer::kGpt2, .flags = kMayPrefixSpace};
+constexpr Family kStarcoderFamily = {.scanner = Pretokenizer::kSmolLm};
+constexpr Family kLlama3Family = {.scanner = Pretokenizer::kLlama3,
+                                  .flags = kIgnoreMerges | kAddBos};
+constexpr Family kPlainLlama3Family = {.scanner = Pretokenizer::kLlama3};
+constexpr Family kQwen2Family = {.scanner = Pretokenizer::kQwen2, .flags = kNfc};
+constexpr Family kPlainQwen2Family = {.scanner = Pretokenizer::kQwen2};
+constexpr Family kO200kFamily = {.scanner = Pretokenizer::kO200k};
+constexpr Family kDeepseek3Family = {
+    .patterns = {R"(\p{N}{1,3})", "[一-龥぀-ゟ゠-ヿ]+", kDeepseek3}};
 
 constexpr Name kNames[] = {
     {"gpt-2", kGpt2Family},
@@ -99,7 +83,7 @@ constexpr Name kNames[] = {
     {"smollm", kStarcoderFamily},
     {"starcoder", kStarcoderFamily},
     {"refact", kStarcoderFamily},
-    {"command-r", {{kGpt2}, kDigitsFirst | kNfc | kAddBos}},
+    {"command-r", {.scanner = Pretokenizer::kSmolLm, .flags = kNfc | kAddBos}},
     {"codeshell", kStarcoderFamily},
     {"exaone", kStarcoderFamily},
     {"minerva-7b", kStarcoderFamily},
@@ -121,24 +105,23 @@ constexpr Name kNames[] = {
     {"grok-2", kPlainQwen2Family},
     {"gpt-4o", kO200kFamily},
     {"llama4", kO200kFamily},
-    {"tekken", {{kTekken}, kIgnoreMerges | kAddBos}},
-    {"exaone4", {{kExaone4}, kNone}},
-    {"bailingmoe", {{kBailing}, kNone}},
-    {"seed-coder", {{kSeedCoder}, kIgnoreMerges}},
+    {"tekken", {.scanner = Pretokenizer::kTekken, .flags = kIgnoreMerges | kAddBos}},
+    {"exaone4", {.patterns = {kExaone4}}},
+    {"bailingmoe", {.patterns = {kBailing}}},
+    {"seed-coder", {.patterns = {kSeedCoder}, .flags = kIgnoreMerges}},
     {"deepseek-v3", kDeepseek3Family},
     {"hunyuan-dense", kDeepseek3Family},
     {"deepseek-llm",
-     {{"[\r\n]", kDeepseekLatin, kDeepseekSigns, R"(\s+$)", kDeepseekCjk}, kDigitsBehind}},
-    {"deepseek-coder", {{"[\r\n]", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kDeepseekCjk}, kDigitsFirst}},
-    {"falcon", {{kGpt2}, kThreeDigitsLast}},
+     {.patterns = {"[\r\n]", kDeepseekLatin, kDeepseekSigns, R"(\s+$)", kDeepseekCjk},
+      .flags = kDigitsBehind}},
+    {"deepseek-coder",
+     {.patterns = {"[\r\n]", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kDeepseekCjk}, .flags = kDigitsFirst}},
+    {"falcon", {.scanner = Pretokenizer::kGpt2, .flags = kThreeDigitsLast}},
 };
 
 using cut::Behavior;
 
 Result<CutterStep> Split(std::string_view pattern) {
-  if (const auto scanner = PretokenizerByPattern(pattern)) {
-    return cut::Split{TextPattern(*scanner), Behavior::kIsolated, false};
-  }
   VIVACE_ASSIGN(auto regex, Regex::Compile(pattern));
   return cut::Split{TextPattern(std::move(regex)), Behavior::kIsolated, false};
 }
@@ -153,20 +136,16 @@ CutterStep Digits(bool one_by_one) {
 Result<std::optional<PretokenizerFamily>> PretokenizerFamilyByName(std::string_view name) {
   const auto found = std::ranges::find(kNames, name, &Name::name);
   if (found == std::end(kNames)) return std::optional<PretokenizerFamily>();
-  const auto [patterns, flags] = found->family;
-  const bool starcoder = (flags & kDigitsFirst) != 0 && patterns[0] == kGpt2;
+  const auto& [scanner, patterns, flags] = found->family;
   PretokenizerFamily family;
-  if (starcoder) {
-    family.cutter.emplace_back(cut::Split{TextPattern(Pretokenizer::kSmolLm)});
-  } else if ((flags & kDigitsFirst) != 0) {
-    family.cutter.push_back(Digits(/*one_by_one=*/true));
-  }
+  if ((flags & kDigitsFirst) != 0) family.cutter.push_back(Digits(/*one_by_one=*/true));
   if ((flags & kThreeDigitsLast) != 0) {
     family.cutter.emplace_back(
         cut::Split{TextPattern(CharKind::kPunctuation), Behavior::kContiguous});
   }
+  if (scanner) family.cutter.emplace_back(cut::Split{TextPattern(*scanner)});
   for (const std::string_view pattern : patterns) {
-    if (pattern.empty() || starcoder) continue;
+    if (pattern.empty()) break;
     VIVACE_ASSIGN(CutterStep step, Split(pattern));
     family.cutter.push_back(std::move(step));
   }

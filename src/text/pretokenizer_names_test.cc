@@ -33,11 +33,13 @@ TEST(PretokenizerNames, TheCommonOnesAreOneScanner) {
   };
   EXPECT_EQ(scanner("gpt-2"), Pretokenizer::kGpt2);
   EXPECT_EQ(scanner("smollm"), Pretokenizer::kSmolLm);
+  EXPECT_EQ(scanner("command-r"), Pretokenizer::kSmolLm);
   EXPECT_EQ(scanner("llama-bpe"), Pretokenizer::kLlama3);
   EXPECT_EQ(scanner("qwen2"), Pretokenizer::kQwen2);
   EXPECT_EQ(scanner("gpt-4o"), Pretokenizer::kO200k);
   EXPECT_EQ(scanner("tekken"), Pretokenizer::kTekken);
   EXPECT_EQ(scanner("deepseek-v3"), std::nullopt);
+  EXPECT_EQ(scanner("falcon"), std::nullopt);
 }
 
 }  // namespace

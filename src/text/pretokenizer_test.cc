@@ -69,12 +69,12 @@ TEST(Pretokenizer, Patterns) { EXPECT_EQ(PretokenizerByPattern(R"(\s+)"), std::n
 
 TEST(Pretokenizer, AnyBytesAreTiled) {
   std::mt19937 rng(2);
-  const std::string_view alphabet = "a1 \n\r'sl.\x80\xC2\xA0\xCC\x81\xE2\x80\xF0\x9F\xFF\0"sv;
+  const std::string_view alphabet = "aA1 \n\r'sl.\x80\xC2\xA0\xCC\x81\xE2\x80\xF0\x9F\xFF\0"sv;
   for (int round = 0; round < 20000; ++round) {
     std::string text(rng() % 24, '\0');
     for (char& c : text) c = alphabet[rng() % alphabet.size()];
     for (const auto kind : {Pretokenizer::kGpt2, Pretokenizer::kSmolLm, Pretokenizer::kLlama3,
-                            Pretokenizer::kQwen2}) {
+                            Pretokenizer::kQwen2, Pretokenizer::kO200k, Pretokenizer::kTekken}) {
       std::string joined;
       for (const auto& piece : Pieces(kind, text)) joined += piece;
       ASSERT_EQ(joined, text);

@@ -1,6 +1,6 @@
-// Is a pattern well-formed, and of a size anyone should run? For naming what is wrong with a
-// pattern of a tokenizer file that is not one of those we have a scanner for; nothing here matches
-// text.
+// Is a pattern well-formed, and of a size anyone should run? Regex::Compile asks this first, so
+// that what is wrong with a pattern of a tokenizer file has a name and the parser's depth a bound;
+// nothing here matches text.
 #pragma once
 
 #include <string_view>

@@ -99,4 +99,13 @@ void TextPattern::FindAll(std::string_view text, Stretches* out) const {
   std::visit(Finder{text, out}, kind_);
 }
 
+void TextPattern::Replace(std::string_view text, std::string_view content, Stretches* scratch,
+                          std::string* out) const {
+  scratch->clear();
+  FindAll(text, scratch);
+  for (const Stretch& stretch : *scratch) {
+    out->append(stretch.match ? content : text.substr(stretch.begin, stretch.end - stretch.begin));
+  }
+}
+
 }  // namespace vivace

@@ -43,6 +43,10 @@ class TextPattern {
   // only a Regex gives, are there too: they cut what lies between.
   void FindAll(std::string_view text, std::vector<Stretch>* out) const;
 
+  // Appends `text` to `out` with `content` for each match. `scratch` is memory to be reused.
+  void Replace(std::string_view text, std::string_view content, std::vector<Stretch>* scratch,
+               std::string* out) const;
+
   // The scanner, if it is one; its matches tile every text.
   const Pretokenizer* scanner() const { return std::get_if<Pretokenizer>(&kind_); }
   bool Is(CharKind kind) const {

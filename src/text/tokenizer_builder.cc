@@ -130,10 +130,10 @@ class TokenizerBuilder {
         return Fail(ErrorCode::kCorruptData, "bad_byte_token", "tokens",
                     "token {} is a byte token but is not written <0xNN>", id);
       }
-      AppendBytes(names_[id], type);
-      encodable_[id] =
-          (!IsAdded(type) || (!IsControl(type) && FlagsOf(id).in_model)) &&
-          (!byte_level || (type != TokenType::kByte && BytesFromAlphabet(names_[id]).has_value()));
+      const auto written = InAlphabet() ? BytesFromAlphabet(names_[id]) : std::nullopt;
+      AppendBytes(names_[id], type, written);
+      encodable_[id] = (!IsAdded(type) || (!IsControl(type) && FlagsOf(id).in_model)) &&
+                       (!byte_level || (type != TokenType::kByte && written));
       ends.push_back(tokenizer_->storage_.size());
       tokenizer_->special_.push_back(IsControl(type));
     }
@@ -146,7 +146,14 @@ class TokenizerBuilder {
     return {};
   }
 
-  void AppendBytes(std::string_view name, TokenType type) {
+  // Whether the bytes of a token are those that its name writes in the byte-level alphabet.
+  bool InAlphabet() const {
+    return tokenizer_->cutter_.byte_level() || tokenizer_->decoder_.only_byte_level();
+  }
+
+  // `written`: what the name writes in that alphabet, if it can.
+  void AppendBytes(std::string_view name, TokenType type,
+                   const std::optional<std::string>& written) {
     const Decoder& decoder = tokenizer_->decoder_;
     std::string& storage = tokenizer_->storage_;
     const auto byte = ParseByteToken(name);
@@ -154,8 +161,8 @@ class TokenizerBuilder {
       storage.push_back(static_cast<char>(*byte));
     } else if (IsControl(type)) {
       storage.append(name);
-    } else if (decoder.only_byte_level() || tokenizer_->cutter_.byte_level()) {
-      storage.append(BytesFromAlphabet(name).value_or(std::string(name)));
+    } else if (InAlphabet()) {
+      storage.append(written ? std::string_view(*written) : name);
     } else {
       Decoder::Stream stream(decoder, /*inside=*/true);
       stream.Push(name, &storage);
@@ -283,7 +290,7 @@ class TokenizerBuilder {
           names, encodable_,
           WordPiece::Options{data_.continuing_prefix, data_.max_word_characters, Unknown()});
     } else {
-      tokenizer_->model_.emplace<WordLevel>(names, encodable_, Unknown());
+      tokenizer_->model_.emplace<WordLevel>(names_, encodable_, Unknown());
     }
     return {};
   }

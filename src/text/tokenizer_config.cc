@@ -9,17 +9,6 @@ namespace {
 
 using namespace tokenizer_json;  // NOLINT: the readers of these files are the same
 
-Result<json::value> ParseObject(std::string_view text) {
-  json::parse_options options;
-  options.max_depth = limits::kJsonDepth;
-  boost::system::error_code error;
-  json::value root = json::parse(text, error, {}, options);
-  if (error || !root.is_object()) {
-    return Fail(ErrorCode::kCorruptData, "bad_json", "", "not a JSON object");
-  }
-  return root;
-}
-
 // A token by its text: "<s>" or {"content": "<s>"}.
 std::optional<TokenId> FindToken(const json::object& root, std::string_view key,
                                  const TokenizerData& data) {
@@ -33,18 +22,15 @@ std::optional<TokenId> FindToken(const json::object& root, std::string_view key,
 
 }  // namespace
 
-Status ApplyTokenizerConfig(std::string_view text, TokenizerData* data) {
-  VIVACE_ASSIGN(const json::value root, ParseObject(text));
-  const json::object& object = root.get_object();
-  if (const auto id = FindToken(object, "bos_token", *data)) data->bos = id;
-  if (const auto id = FindToken(object, "eos_token", *data)) data->eos = id;
-  if (const auto id = FindToken(object, "pad_token", *data)) data->pad = id;
+Status ApplyTokenizerConfig(const json::object& root, TokenizerData* data) {
+  if (const auto id = FindToken(root, "bos_token", *data)) data->bos = id;
+  if (const auto id = FindToken(root, "eos_token", *data)) data->eos = id;
+  if (const auto id = FindToken(root, "pad_token", *data)) data->pad = id;
   return {};
 }
 
-Status ApplyGenerationConfig(std::string_view text, TokenizerData* data) {
-  VIVACE_ASSIGN(const json::value root, ParseObject(text));
-  const json::value* ids = Get(root.get_object(), "eos_token_id");
+Status ApplyGenerationConfig(const json::object& root, TokenizerData* data) {
+  const json::value* ids = Get(root, "eos_token_id");
   if (ids == nullptr) return {};
   const auto add = [&](const json::value& value) -> Status {
     VIVACE_ASSIGN(const TokenId id, AsTokenId(value, "eos_token_id"));

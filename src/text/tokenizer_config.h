@@ -2,7 +2,7 @@
 // answer. They change no ids of text.
 #pragma once
 
-#include <string_view>
+#include <boost/json/object.hpp>
 
 #include "base/result.h"
 #include "text/tokenizer_data.h"
@@ -11,9 +11,9 @@ namespace vivace {
 
 // tokenizer_config.json: bos_token, eos_token, pad_token. A name that is no token is left out, as
 // the file may describe more than this vocabulary has.
-Status ApplyTokenizerConfig(std::string_view text, TokenizerData* data);
+Status ApplyTokenizerConfig(const boost::json::object& root, TokenizerData* data);
 
 // generation_config.json: eos_token_id, one or several; each ends an answer.
-Status ApplyGenerationConfig(std::string_view text, TokenizerData* data);
+Status ApplyGenerationConfig(const boost::json::object& root, TokenizerData* data);
 
 }  // namespace vivace

@@ -1,7 +1,8 @@
 // TokenizerData: what a tokenizer file says, before it is checked.
 //
-// The readers (tokenizer_gguf, tokenizer_json) fill it and check their own syntax;
-// Tokenizer::Create checks its meaning. A plain value that owns its strings.
+// The readers (tokenizer_gguf, tokenizer_json, sentence_piece) fill it and check their own syntax,
+// tokenizer_config adds to it; Tokenizer::Create checks its meaning. A plain value that owns its
+// strings.
 #pragma once
 
 #include <array>

@@ -202,8 +202,7 @@ Status ReadWordPiece(const GgufFile& file, TokenizerData* data) {
   }
   VIVACE_RETURN_IF_ERROR(ReadUnknown(file, data));
   data->normalizer = {normalize::Bert{true, true, true, true}};
-  data->cutter = {cut::Split{TextPattern(CharKind::kSpace), cut::Behavior::kRemoved, false},
-                  cut::Split{TextPattern(CharKind::kPunctuation), cut::Behavior::kIsolated, false}};
+  data->cutter = BertCutter();
   data->decoder = {decode::WordPiece{}};
   // Files of some years have the classifier token as BOS. The key is misspelt in the format.
   VIVACE_ASSIGN(auto begin, ReadId(file, *data, "cls"));

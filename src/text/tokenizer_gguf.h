@@ -1,7 +1,8 @@
 // TokenizerData from the metadata of a GGUF file.
 //
-// Byte-level BPE only (tokenizer.ggml.model "gpt2"). The pre-tokenizer is never guessed: an unknown
-// or missing tokenizer.ggml.pre is an error that names it. Strings are copied; the file may go.
+// By tokenizer.ggml.model: byte-level BPE ("gpt2"), SentencePiece's BPE ("llama") and unigram
+// ("t5"), word pieces ("bert"). The pre-tokenizer of byte-level BPE is never guessed: an unknown or
+// missing tokenizer.ggml.pre is an error that names it. Strings are copied; the file may go.
 #pragma once
 
 #include <memory>

@@ -1,9 +1,10 @@
 // TokenizerData from a Hugging Face tokenizer.json.
 //
-// Understood: byte-level BPE, the pre-tokenizers of text/pretokenizer.h, the NFC normaliser, and
-// post-processors that only put BOS and EOS around a text. Anything else is refused by its name:
-// ids that are nearly right are worse than none. The file says nothing about which tokens end an
-// answer; that is in tokenizer_config.json and generation_config.json.
+// Understood: BPE, unigram, word-piece and word-level models, the steps that
+// tokenizer_json_steps.cc lists, and post-processors that only put tokens around a text. Anything
+// else is refused by its name: ids that are nearly right are worse than none. The file says nothing
+// about which tokens end an answer; that is in tokenizer_config.json and generation_config.json.
+// Strings are copied.
 #pragma once
 
 #include <string_view>

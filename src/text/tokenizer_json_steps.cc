@@ -187,8 +187,7 @@ Status ReadDigits(const json::object& step, Cutters* out) {
   return {};
 }
 Status ReadBertPretokenizer(const json::object&, Cutters* out) {
-  out->push_back(SplitBy(CharKind::kSpace, cut::Behavior::kRemoved));
-  out->push_back(SplitBy(CharKind::kPunctuation, cut::Behavior::kIsolated));
+  for (CutterStep& step : BertCutter()) out->push_back(std::move(step));
   return {};
 }
 Status ReadDelimiter(const json::object& step, Cutters* out) {

@@ -1,6 +1,7 @@
 #include "text/unicode.h"
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "text/unicode_class.h"
@@ -29,7 +30,13 @@ int ClassOf(char32_t c) {
   return found != end && found->code_point == c ? found->value : 0;
 }
 
+constexpr char32_t kAsciiEnd = 0x80;  // below it nothing decomposes or combines
+
 void Decompose(char32_t c, std::vector<Mark>* out) {
+  if (c < kAsciiEnd) {
+    out->push_back({c, 0});
+    return;
+  }
   if (IsSyllable(c)) {
     const char32_t index = c - kSyllableBase;
     out->push_back({kLeadBase + index / (kVowelCount * kTailCount), 0});
@@ -169,11 +176,11 @@ std::string Normalize(std::string_view text, Form form) {
       for (int i = 0; i < c.length; ++i) {
         marks.push_back({kBadByte + static_cast<unsigned char>(text[pos + i]), 0});
       }
-    } else if (const auto parts = CompatibilityDecomposition(compatible ? c.code_point : 0);
-               !parts.empty()) {
-      for (const uint32_t part : parts) marks.push_back({part, ClassOf(part)});
     } else {
-      Decompose(c.code_point, &marks);
+      std::span<const uint32_t> parts;
+      if (compatible && c.code_point >= kAsciiEnd) parts = CompatibilityDecomposition(c.code_point);
+      for (const uint32_t part : parts) marks.push_back({part, ClassOf(part)});
+      if (parts.empty()) Decompose(c.code_point, &marks);
     }
     pos += c.length;
   }

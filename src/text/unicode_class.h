@@ -14,7 +14,7 @@
 
 namespace vivace::unicode {
 
-enum Category : uint8_t {  // in the order of their two-letter names
+enum Category : uint8_t {  // Cn, unassigned, is 0; the others in the order of their names
   kCn,
   kCc,
   kCf,

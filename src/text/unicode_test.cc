@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "text/text_testing.h"
+#include "text/unicode_class.h"
 
 namespace vivace::unicode {
 namespace {
@@ -20,6 +21,18 @@ TEST(Unicode, CategorySizes) {
   EXPECT_EQ(Count(kNumeric), 1924);
   EXPECT_EQ(Count(kLetter), 141'028);
   EXPECT_EQ(Count(kMark), 2501);
+}
+
+// Both tables have categories: the same ones.
+TEST(Unicode, PropertiesAreTheClassesCategories) {
+  for (const auto& [property, name] :
+       {std::pair(kLetter, "L"), std::pair(kNumber, "N"), std::pair(kMark, "M")}) {
+    const uint32_t mask = CategoryMask(name);
+    for (char32_t c = 0; c <= 0x10FFFF; ++c) {
+      ASSERT_EQ((Properties(c) & property) != 0, (mask >> CategoryOf(c) & 1) != 0)
+          << name << " at " << static_cast<uint32_t>(c);
+    }
+  }
 }
 
 TEST(Unicode, TheSpacesThatPeopleGetWrong) {

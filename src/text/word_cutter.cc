@@ -40,6 +40,11 @@ void MergeStretches(Behavior behavior, std::vector<Stretch>* stretches) {
 
 }  // namespace
 
+std::vector<CutterStep> BertCutter() {
+  return {cut::Split{TextPattern(CharKind::kSpace), Behavior::kRemoved},
+          cut::Split{TextPattern(CharKind::kPunctuation), Behavior::kIsolated}};
+}
+
 // One step over the pieces of scratch->text.
 struct WordCutter::Applier {
   Scratch* scratch;

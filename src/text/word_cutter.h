@@ -50,6 +50,9 @@ struct FixedLength {
 
 using CutterStep = std::variant<cut::Split, cut::ByteLevel, cut::Metaspace, cut::FixedLength>;
 
+// BERT's: words apart at spaces, each punctuation mark a word.
+std::vector<CutterStep> BertCutter();
+
 class WordCutter {
  public:
   // Memory reused from text to text; one per thread of execution.

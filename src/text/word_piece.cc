@@ -53,18 +53,17 @@ void WordPiece::Encode(std::string_view word, Scratch*, std::vector<TokenId>* ou
   if (options_.unknown) out->push_back(*options_.unknown);
 }
 
-WordLevel::WordLevel(std::span<const std::string> tokens, const std::vector<bool>& encodable,
+WordLevel::WordLevel(std::span<const std::string_view> tokens, const std::vector<bool>& encodable,
                      std::optional<TokenId> unknown)
-    : unknown_(unknown) {
+    : words_(tokens), unknown_(unknown) {
   for (size_t id = 0; id < tokens.size(); ++id) {
-    if (encodable[id] && !tokens[id].empty()) words_.Insert(tokens[id], static_cast<TokenId>(id));
+    if (encodable[id] && !tokens[id].empty()) words_.Insert(static_cast<int32_t>(id));
   }
 }
 
 void WordLevel::Encode(std::string_view word, Scratch*, std::vector<TokenId>* out) const {
-  const Longest longest = LongestPrefix(words_, word);
-  if (longest.id >= 0 && longest.length == word.size()) {
-    out->push_back(longest.id);
+  if (const TokenId id = words_.Find(word); id != StringIndex::kNone) {
+    out->push_back(id);
   } else if (unknown_) {
     out->push_back(*unknown_);
   }

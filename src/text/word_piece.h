@@ -12,6 +12,7 @@
 
 #include "base/ids.h"
 #include "text/prefix_trie.h"
+#include "text/string_index.h"
 
 namespace vivace {
 
@@ -34,18 +35,18 @@ class WordPiece {
   Options options_;
 };
 
-// WordLevel: a word is one token, or the unknown one.
+// WordLevel: a word is one token, or the unknown one. `tokens` must outlive it.
 class WordLevel {
  public:
   struct Scratch {};
 
-  WordLevel(std::span<const std::string> tokens, const std::vector<bool>& encodable,
+  WordLevel(std::span<const std::string_view> tokens, const std::vector<bool>& encodable,
             std::optional<TokenId> unknown);
 
   void Encode(std::string_view word, Scratch* scratch, std::vector<TokenId>* out) const;
 
  private:
-  PrefixTrie words_;
+  StringIndex words_;
   std::optional<TokenId> unknown_;
 };
 

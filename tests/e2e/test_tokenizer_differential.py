@@ -109,7 +109,7 @@ PATTERNS = {
     "exaone4": [CONTRACTIONS + "|" + FIRST + r"(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"],
     "possessive": [r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"],
     "nested": ["(a+)+$", r"((?=[\p{L}])([^A-Z]))+"],
-    "lazy": [r"\w+?\d|\bfox\b|(?<=a)b|(?<!a)e", r"[^\W\d_]{2,}?", r"\p{Han}+|\p{Hiragana}+|[\p{Latin}&&[^aeiou]]+|[[:x]y]"][:2],
+    "lazy": [r"\w+?\d|\bfox\b|(?<=a)b|(?<!a)e", r"[^\W\d_]{2,}?", r"\p{Han}+|\p{Hiragana}+|[\p{Latin}&&[^aeiou]]+|[[x]y]"],
     "lines": [r"^\s+|\A\w|\W$|.\z", r"\h+\H?"],
 }
 
@@ -211,7 +211,7 @@ def test_normalizers(name, tmp_path):
         assert a.ids == b, text
 
 
-def sentence_piece_bpe(fuse=True, unk="<unk>", byte_tokens=256):
+def sentence_piece_bpe(fuse, unk, byte_tokens):
     trainer = trainers.BpeTrainer(vocab_size=500, show_progress=False,
                                   special_tokens=["<unk>", "<s>", "</s>", *(f"<0x{i:02X}>" for i in range(byte_tokens))])
     tokenizer = trained(models.BPE(byte_fallback=True, fuse_unk=fuse, unk_token=unk), trainer,
@@ -223,10 +223,11 @@ def sentence_piece_bpe(fuse=True, unk="<unk>", byte_tokens=256):
 
 
 @pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize("unk", ["<unk>", None])
 @pytest.mark.parametrize("byte_tokens", [256, 200])
 @pytest.mark.parametrize("legacy", [True, False])
-def test_bpe_with_byte_fallback(fuse, byte_tokens, legacy, tmp_path):
-    tokenizer = Tokenizer.from_str(json.dumps(sentence_piece_bpe(fuse, "<unk>", byte_tokens)))
+def test_bpe_with_byte_fallback(fuse, unk, byte_tokens, legacy, tmp_path):
+    tokenizer = Tokenizer.from_str(json.dumps(sentence_piece_bpe(fuse, unk, byte_tokens)))
     if legacy:
         tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
         tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
@@ -282,16 +283,19 @@ def test_word_level(tmp_path):
 
 @pytest.mark.parametrize("normalizer", [None, normalizers.Lowercase(), normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])],
                          ids=["none", "lowercase", "prepend"])
-def test_added_tokens_with_every_flag(normalizer, tmp_path):
+@pytest.mark.parametrize("first", [0, 5, 10])
+def test_added_tokens_with_every_flag(normalizer, first, tmp_path):
     tokenizer = byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False))
     if normalizer is not None:
         tokenizer.normalizer = normalizer
     contents = ["fox", "The", " e", "ab", "MASK", "xyz", "12", "é", "語", "  ", "a\n", "Fo", "foxes", "<m>", "lazy dogs"]
     flags = ("single_word", "lstrip", "rstrip", "normalized")
     for number, content in enumerate(contents):
-        for bits in (number % 16,):
-            token = AddedToken(content, special=number % 5 == 4, **{f: bool(bits >> i & 1) for i, f in enumerate(flags)})
-            (tokenizer.add_special_tokens if number % 5 == 4 else tokenizer.add_tokens)([token])
+        bits = (first + number) % 16
+        if content.isspace():  # `tokenizers` panics where all of such a token is stripped by the one before
+            bits &= 0b1001
+        token = AddedToken(content, special=number % 5 == 4, **{f: bool(bits >> i & 1) for i, f in enumerate(flags)})
+        (tokenizer.add_special_tokens if number % 5 == 4 else tokenizer.add_tokens)([token])
     path = save(tokenizer, tmp_path)
     check(tokenizer, path)
     rng = random.Random(5)

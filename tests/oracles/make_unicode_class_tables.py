@@ -8,38 +8,17 @@ from crates of different Unicode versions, so no one version's files say the sam
 classes, which it does not show, are those of the `regex` package.
 """
 
-import sys
-
 import regex
-import tokenizers
 from tokenizers import normalizers as norm
 from tokenizers import pre_tokenizers as pre
 
-BLOCK = 128
-CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+from make_unicode_tables import BLOCK, CODE_POINTS, array, left_out, regex_class
+
 CATEGORIES = "Cn Cc Cf Co Cs Ll Lm Lo Lt Lu Mc Me Mn Nd Nl No Pc Pd Pe Pf Pi Po Ps Sc Sk Sm So Zl Zp Zs".split()
 SCRIPTS = ("Han Hiragana Katakana Hangul Bopomofo Latin Greek Cyrillic Arabic Hebrew Thai Lao Devanagari Bengali "
            "Tamil Telugu Armenian Georgian Ethiopic Khmer Myanmar Tibetan").split()
 WORD, PUNCTUATION, ACCENT, CONTROL, BERT_ACCENT, REGEX_WORD, BERT_SPACE, CJK = (32 << i for i in range(8))
 CLUSTERS = ("Other CR LF Control Extend ZWJ Regional_Indicator Prepend SpacingMark L V T LV LVT").split()
-
-
-def chunks():
-    for i in range(0, len(CODE_POINTS), 4096):
-        yield "".join(map(chr, CODE_POINTS[i : i + 4096]))
-
-
-def left_out(splitter):
-    """The code points that a pre-tokenizer which removes them removes."""
-    found = set(CODE_POINTS)
-    for chunk in chunks():
-        for piece, _ in splitter.pre_tokenize_str(chunk):
-            found -= set(map(ord, piece))
-    return found
-
-
-def regex_class(pattern):
-    return left_out(pre.Split(tokenizers.Regex(pattern), "removed"))
 
 
 def gone(normalizer, text="a{}b"):
@@ -91,18 +70,6 @@ def clusters():
         if pictographic.match(chr(c)) and table[c] == 0:
             table[c] = len(CLUSTERS)
     return table
-
-
-def array(declaration, values, form=str):
-    print(f"{declaration} = {{")
-    line = "   "
-    for value in values:
-        item = f" {form(value)},"
-        if len(line) + len(item) > 100:
-            print(line)
-            line = "   "
-        line += item
-    print(f"{line}\n}};\n")
 
 
 def two_stages(name, kind, table):

@@ -29,14 +29,18 @@ def load(folder):
     return module
 
 
-def regex_class(pattern):
-    split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(pattern), "removed")
+def left_out(splitter):
+    """The code points that a pre-tokenizer which removes them removes."""
     found = set(CODE_POINTS)
     for i in range(0, len(CODE_POINTS), 4096):
         chunk = "".join(map(chr, CODE_POINTS[i : i + 4096]))
-        for piece, _ in split.pre_tokenize_str(chunk):
+        for piece, _ in splitter.pre_tokenize_str(chunk):
             found -= set(map(ord, piece))
     return found
+
+
+def regex_class(pattern):
+    return left_out(tokenizers.pre_tokenizers.Split(tokenizers.Regex(pattern), "removed"))
 
 
 def digits_class():

@@ -6,11 +6,10 @@
 
 #include <boost/json.hpp>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <sstream>
 
 #include "base/limits.h"
+#include "text/text_testing.h"
 
 namespace vivace::jinja {
 namespace {
@@ -18,29 +17,8 @@ namespace {
 namespace json = boost::json;
 namespace fs = std::filesystem;
 
-std::string ReadFile(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return std::move(out).str();
-}
-
 json::value ReadTestData(const char* name) {
-  return json::parse(ReadFile(fs::path(VIVACE_SOURCE_DIR) / "src/text/jinja/testdata" / name));
-}
-
-// The moment of tests/oracles/jinja_oracle.py.
-std::tm OracleTime() {
-  std::tm now = {};
-  now.tm_year = 126;
-  now.tm_mon = 6;
-  now.tm_mday = 4;
-  now.tm_hour = 15;
-  now.tm_min = 5;
-  now.tm_sec = 9;
-  now.tm_wday = 6;
-  now.tm_yday = 184;
-  return now;
+  return json::parse(testing::ReadFile(testing::kSourceDir + "/src/text/jinja/testdata/" + name));
 }
 
 Result<RenderedPrompt> RenderWith(std::string_view source, const json::object& values) {
@@ -49,7 +27,7 @@ Result<RenderedPrompt> RenderWith(std::string_view source, const json::object& v
   for (const auto& member : values) {
     variables.push_back({{member.key().data(), member.key().size()}, &member.value(), false});
   }
-  return parsed.Render(variables, OracleTime());
+  return parsed.Render(variables, testing::OracleTime());
 }
 
 std::string Text(std::string_view source, const json::object& values = {}) {
@@ -97,18 +75,18 @@ TEST(JinjaTemplate, RendersWhatJinja2Renders) {
 }
 
 TEST(JinjaTemplate, MalformedTemplatesGetTheRightVerdict) {
-  const fs::path folder = fs::path(VIVACE_SOURCE_DIR) / "../shared/cases/bad";
+  const fs::path folder = fs::path(testing::kSharedDir) / "cases/bad";
   if (!fs::exists(folder)) GTEST_SKIP() << "the malformed cases (../shared/cases/bad) are not here";
   const json::object values = {{"messages", {{{"role", "user"}, {"content", "hi"}}}},
                                {"add_generation_prompt", true}};
   int seen = 0;
-  const json::value manifest = json::parse(ReadFile(folder / "manifest.json"));
+  const json::value manifest = json::parse(testing::ReadFile((folder / "manifest.json").string()));
   for (const json::value& one : manifest.at("cases").as_array()) {
     const std::string name(one.at("name").as_string());
     if (!name.starts_with("template/")) continue;
     SCOPED_TRACE(name);
     ++seen;
-    const std::string reason = Reason(ReadFile(folder / name), values);
+    const std::string reason = Reason(testing::ReadFile((folder / name).string()), values);
     const bool accept = one.at("expect").as_string() == "accept";
     EXPECT_EQ(reason, accept ? "none" : std::string(one.at("reason").as_string()));
   }
@@ -294,7 +272,7 @@ TEST(JinjaTemplate, RefusalsNameTheReason) {
   }
   const auto error = RenderWith("a\nb\n{{ 1 / 0 }}", {});
   ASSERT_FALSE(error.has_value());
-  EXPECT_THAT(error.error().message, testing::HasSubstr("line 3"));
+  EXPECT_THAT(error.error().message, ::testing::HasSubstr("line 3"));
 }
 
 TEST(JinjaTemplate, HostileSearchesAreBounded) {
