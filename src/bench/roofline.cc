@@ -9,31 +9,33 @@
 namespace vivace::bench {
 namespace {
 
-void Add(const model::WeightSpec& weight,
-         const std::function<MatrixCost(const model::WeightSpec&)>& matrix, ModelCost::Part* part) {
+using MatrixCosts = std::function<MatrixCost(const model::WeightSpec&)>;
+
+void Add(const model::WeightSpec& weight, const MatrixCosts& matrix, ModelCost::Part* part) {
   const MatrixCost cost = matrix(weight);
   const double macs = static_cast<double>(weight.rows) * weight.cols;
   part->bytes += static_cast<double>(cost.bytes);
   (cost.integer ? part->integer_macs : part->float_macs) += macs;
 }
 
-using MatrixCosts = std::function<MatrixCost(const model::WeightSpec&)>;
+void AddPresent(std::initializer_list<const model::LinearSpec*> linears, const MatrixCosts& matrix,
+                ModelCost::Part* part) {
+  for (const model::LinearSpec* linear : linears) {
+    if (linear->present()) Add(linear->weight, matrix, part);
+  }
+}
 
 void AddLatent(const model::LatentSpec& latent, const MatrixCosts& matrix, ModelCost::Part* body,
                ModelCost::Part* rest) {
   Add(latent.kv_a.weight, matrix, body);
-  for (const model::LinearSpec* linear : {&latent.q_a, &latent.q_b}) {
-    if (linear->present()) Add(linear->weight, matrix, rest);
-  }
+  AddPresent({&latent.q_a, &latent.q_b}, matrix, rest);
   for (const model::WeightSpec& head : latent.k_b) Add(head, matrix, rest);
   for (const model::WeightSpec& head : latent.v_b) Add(head, matrix, rest);
 }
 
 void AddFeedForward(const model::FeedForwardSpec& ffn, const MatrixCosts& matrix,
                     ModelCost::Part* part) {
-  for (const model::LinearSpec* linear : {&ffn.gate, &ffn.up, &ffn.down}) {
-    if (linear->present()) Add(linear->weight, matrix, part);
-  }
+  AddPresent({&ffn.gate, &ffn.up, &ffn.down}, matrix, part);
 }
 
 // Of experts a step reads those of one row at least, and every row computes as many.
@@ -72,13 +74,9 @@ ModelCost CostOf(const model::ModelSpec& spec, size_t kv_block_bytes, int32_t bl
   ModelCost cost;
   for (const model::LayerSpec& layer : spec.layers) {
     const model::AttentionSpec& a = layer.attention;
-    for (const model::LinearSpec* linear : {&a.k, &a.v}) {
-      if (linear->present()) Add(linear->weight, matrix, &cost.body);
-    }
+    AddPresent({&a.k, &a.v}, matrix, &cost.body);
     ModelCost::Part* rest = &layer == &spec.layers.back() ? &cost.tail : &cost.body;
-    for (const model::LinearSpec* linear : {&a.q, &a.o}) {
-      if (linear->present()) Add(linear->weight, matrix, rest);
-    }
+    AddPresent({&a.q, &a.o}, matrix, rest);
     if (a.latent) AddLatent(*a.latent, matrix, &cost.body, rest);
     AddMlp(layer.mlp, matrix, rest);
     const kernels::KvGeometry kv = LayerGeometry(a);

@@ -41,7 +41,7 @@ VIVACE_DECLARE_ATTENTION(avx512)
 
 #undef VIVACE_DECLARE_ATTENTION
 
-// The AVX-VNNI tier's is AVX2's, but for the products of norm_qkv.
+// The AVX-VNNI tier's is AVX2's, but for the products of norm_qkv and latent_qkv.
 namespace avxvnni {
 void NormQkv(const NormQkvArgs& args, Workspace, ThreadPool&);
 void LatentQkv(const LatentQkvArgs& args, Workspace, ThreadPool&);

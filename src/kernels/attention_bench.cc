@@ -66,8 +66,6 @@ class Case {
                                   .max_cols = kHeads * kDim,
                                   .qkv_rows = (kHeads + 2 * kKvHeads) * kDim,
                                   .ffn = 16,
-                                  .heads = kHeads,
-                                  .head_dim = kDim,
                                   .max_context = shape.past + shape.rows,
                                   .max_sequences = shape.sequences,
                                   .threads = pool->size()});

@@ -194,8 +194,6 @@ class Layer {
                                .max_cols = shape_.hidden,
                                .qkv_rows = shape_.q_size() + 2 * shape_.kv_size(),
                                .ffn = 16,
-                               .heads = shape_.heads,
-                               .head_dim = shape_.head_dim,
                                .max_context = 4096,
                                .max_sequences = static_cast<int32_t>(sequences.size()),
                                .threads = pool_.size()};
@@ -411,9 +409,8 @@ TEST_P(FastAttention, AgreesWithTheReferenceForSoftcapsSinksAndNorms) {
   }
 }
 
-// Against the definition, in double: of one head, from the queries and keys of equal inputs.
+// Against the definition, in double: of one head and one position, which sees itself and the sink.
 TEST(ReferenceAttention, SoftcapAndSinkAreTheirDefinition) {
-  // Every position has the same input, and no rotation: scores are all equal, and so are values.
   for (const bool sinks : {false, true}) {
     for (const float softcap : {0.0f, 0.5f}) {
       const Shape shape{.heads = 1,

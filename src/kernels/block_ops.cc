@@ -27,20 +27,16 @@ struct LinearBlocks {
 
   // A workspace: `floats` for what an op keeps beside the products, then their prepared input.
   struct Pieces {
-    Pieces(Workspace workspace, const InputRows& input, int64_t count, int threads)
-        : Pieces(workspace.data, count) {
-      VIVACE_DCHECK(carve.bytes() + kLinear.input_bytes(input.rows, input.cols, threads) <=
+    Pieces(Workspace workspace, const InputRows& rows, int64_t count, int threads)
+        : carve(workspace.data), floats(carve.Take<float>(count)), input(carve.Take<std::byte>(0)) {
+      VIVACE_DCHECK(carve.bytes() + kLinear.input_bytes(rows.rows, rows.cols, threads) <=
                     workspace.bytes);
     }
-    Pieces(std::byte* data, int64_t count)
-        : carve(data), floats(carve.Take<float>(count)), input(carve.Take<std::byte>(0)) {}
 
     Carve carve;
     float* floats;
     std::byte* input;
   };
-
-  static bool NeedsPass(const Norm& norm) { return norm.present() && norm.kind != NormKind::kRms; }
 
   static void ProjectResidual(const ProjectResidualArgs& args, Workspace workspace,
                               ThreadPool& pool) {
@@ -74,9 +70,8 @@ struct LinearBlocks {
     const Pieces pieces(workspace, input, normed + raw, pool.size());
     input = WithNorm(input, args.norm, pieces.floats, pool);
     if (fused) {
-      const Epilogue epilogue =
-          args.activation.kind == Activation::kSilu ? Epilogue::kSiluMul : Epilogue::kGeluTanhMul;
-      Apply(input, *args.gate_up, epilogue, args.out, first.rows, pieces.input, pool);
+      Apply(input, *args.gate_up, MulEpilogue(args.activation.kind), args.out, first.rows,
+            pieces.input, pool);
       return;
     }
     float* const products = gated ? pieces.floats + normed : args.out;

@@ -113,7 +113,9 @@ struct SequenceRows {
   int32_t first_row = 0;
   int32_t num_rows = 0;
   int32_t first_position = 0;
-  const BlockId* blocks = nullptr;  // block table covering position 0 .. first_position+num_rows-1
+  // Block table covering positions 0 .. first_position + num_rows - 1. Places that are all left of
+  // the op's window may hold no block.
+  const BlockId* blocks = nullptr;
 };
 
 // RoPE of the step's rows, made once per step and RoPE kind, shared by all layers that use it.
@@ -170,7 +172,8 @@ struct NormQkvArgs {
 
 // Multi-head latent attention (arXiv:2405.04434) in the latent space: one kv head, whose keys are
 // {latent [rank], rotated part [rope_dims]}, and queries to match. `attention` does the rest, over
-// a cache of latent_dim = rank, and latent_values takes its outputs out of the latent space.
+// a cache of latent_dim = rank and head_dim = rank + rope_dims, and latent_values takes its outputs
+// out of the latent space.
 struct LatentQkvArgs {
   const float* x;  // [rows, hidden]
   Norm norm;
@@ -180,10 +183,6 @@ struct LatentQkvArgs {
   const MatrixGroup* q_b = nullptr;  // [heads * (nope_dims + rope_dims)]; null: part of `input`
   Norm kv_norm;                      // of the latent
   std::span<const MatrixGroup> k_b;  // of each head, [rank, nope_dims]
-  int32_t hidden;
-  int32_t rank;
-  int32_t nope_dims;
-  int32_t rope_dims;
   RopeRows rope;
   StepRows step;
   KvCacheView kv;  // keys of the rows are written here
@@ -315,8 +314,6 @@ struct WorkspaceShape {
   int32_t qkv_rows = 0;  // sum of q, k, v outputs
   int32_t ffn = 0;
   int32_t raw_ffn = 0;  // gate and up outputs of layers whose activation is not Fused() with them
-  int32_t heads = 0;
-  int32_t head_dim = 0;
   // Of mixtures of experts: all experts and those of a row.
   int32_t experts = 0;
   int32_t top_k = 0;

@@ -45,8 +45,6 @@ class Model {
                                .qkv_rows = 96,
                                .ffn = kFfn,
                                .raw_ffn = 2 * kFfn,
-                               .heads = 2,
-                               .head_dim = 16,
                                .max_context = 64,
                                .max_sequences = 4,
                                .threads = kThreads};
@@ -78,23 +76,14 @@ class Model {
     MatrixGroup up;
     up.num_parts = 1;
     up.parts[0] = gate_up_.parts[1];
-    if (layer_norm) {
-      ops_.norm_gate_up({.x = x.data(),
-                         .norm = layer_norm_,
-                         .gate_up = gated ? &gate_up_ : &up,
-                         .activation = {activation, 1.7f, 2.0f},
-                         .num_rows = Rows(x),
-                         .out = out.data()},
-                        workspace(), pool_);
-      return out;
-    }
-    ops_.norm_gate_up({.x = x.data(),
-                       .norm = {.weight = norm_.data(), .eps = 1e-5f},
-                       .gate_up = gated ? &gate_up_ : &up,
-                       .activation = {activation, 1.7f, 2.0f},
-                       .num_rows = Rows(x),
-                       .out = out.data()},
-                      workspace(), pool_);
+    ops_.norm_gate_up(
+        {.x = x.data(),
+         .norm = layer_norm ? layer_norm_ : Norm{.weight = norm_.data(), .eps = 1e-5f},
+         .gate_up = gated ? &gate_up_ : &up,
+         .activation = {activation, 1.7f, 2.0f},
+         .num_rows = Rows(x),
+         .out = out.data()},
+        workspace(), pool_);
     return out;
   }
   std::vector<float> LmHead(const std::vector<float>& x, const std::vector<int32_t>& rows,

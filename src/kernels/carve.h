@@ -1,6 +1,6 @@
 // Pieces of a workspace, one after the other, each aligned to 64 bytes. From a null base it only
-// measures: the same code says how much an op takes and where its pieces lie. Internal linkage:
-// files of tiers include it, and none may end up with another's instructions.
+// measures, so that the same code can say how much an op takes and where its pieces lie. Internal
+// linkage: files of tiers include it, and none may end up with another's instructions.
 #pragma once
 
 #include <cstddef>

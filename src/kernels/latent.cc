@@ -63,15 +63,30 @@ struct HeadProducts {
   }
 };
 
+// What the arguments say about sizes.
+struct Dims {
+  explicit Dims(const LatentQkvArgs& args)
+      : hidden(args.input->parts[0].cols),
+        rank(args.kv.geometry.latent_dim),
+        nope(args.k_b[0].parts[0].cols),
+        rope(args.kv.geometry.head_dim - rank) {}
+
+  int32_t head_in() const { return nope + rope; }
+  int32_t head_out() const { return rank + rope; }
+
+  int32_t hidden, rank, nope, rope;
+};
+
 // Norms and rotates the row's key in place, and rotates the rest of its queries into args.q.
-void FinishRow(const LatentQkvArgs& args, int32_t row, float* key, const float* queries) {
-  NormRow(args.kv_norm, key, args.rank, key);
-  ScalarHeads::Rotate(args.rope, row, key + args.rank, key + args.rank);
-  const int64_t from = args.nope_dims + args.rope_dims, to = args.rank + args.rope_dims;
+void FinishRow(const LatentQkvArgs& args, const Dims& dims, int32_t row, float* key,
+               const float* queries) {
+  NormRow(args.kv_norm, key, dims.rank, key);
+  ScalarHeads::Rotate(args.rope, row, key + dims.rank, key + dims.rank);
+  const int64_t from = dims.head_in(), to = dims.head_out();
   const auto heads = static_cast<int64_t>(args.k_b.size());
   for (int64_t head = 0; head < heads; ++head) {
-    ScalarHeads::Rotate(args.rope, row, queries + head * from + args.nope_dims,
-                        args.q + (row * heads + head) * to + args.rank);
+    ScalarHeads::Rotate(args.rope, row, queries + head * from + dims.nope,
+                        args.q + (row * heads + head) * to + dims.rank);
   }
 }
 
@@ -93,19 +108,19 @@ void LatentQkv(const LinearOps& linear, StoreLatents store, const LatentQkvArgs&
                Workspace workspace, ThreadPool& pool) {
   const int32_t rows = args.step.num_rows;
   if (rows == 0) return;
-  const int32_t head_in = args.nope_dims + args.rope_dims, head_out = args.rank + args.rope_dims;
+  const Dims dims(args);
   const auto heads = static_cast<int32_t>(args.k_b.size());
   const int32_t first_outputs = args.input->parts[0].rows;  // in front of the key
   const int64_t outputs = first_outputs + args.input->parts[1].rows;
   Carve carve(workspace.data);
   auto* raw = carve.Take<float>(rows * outputs);
-  auto* queries = args.q_b ? carve.Take<float>(int64_t{rows} * heads * head_in) : raw;
-  const int64_t queries_stride = args.q_b ? int64_t{heads} * head_in : outputs;
-  auto* normed = carve.Take<float>(int64_t{rows} * args.hidden);
+  auto* queries = args.q_b ? carve.Take<float>(int64_t{rows} * heads * dims.head_in()) : raw;
+  const int64_t queries_stride = args.q_b ? int64_t{heads} * dims.head_in() : outputs;
+  auto* normed = carve.Take<float>(int64_t{rows} * dims.hidden);
   auto* buffer = carve.Take<std::byte>(0);
 
   const InputRows x =
-      WithNorm({.x = args.x, .stride = args.hidden, .rows = rows, .cols = args.hidden}, args.norm,
+      WithNorm({.x = args.x, .stride = dims.hidden, .rows = rows, .cols = dims.hidden}, args.norm,
                normed, pool);
   const PreparedInput input = linear.prepare(x, *args.input, buffer, pool);
   linear.multiply(*args.input, input, Epilogue::kStore, raw, outputs, pool);
@@ -122,17 +137,18 @@ void LatentQkv(const LinearOps& linear, StoreLatents store, const LatentQkvArgs&
   ForStepRows(
       rows,
       [&](int32_t row) {
-        FinishRow(args, row, raw + row * outputs + first_outputs, queries + row * queries_stride);
+        FinishRow(args, dims, row, raw + row * outputs + first_outputs,
+                  queries + row * queries_stride);
       },
       pool);
   store(args.kv, args.step, raw + first_outputs, outputs, pool);
   HeadProducts{.in = queries,
-               .in_head = head_in,
-               .cols = args.nope_dims,
+               .in_head = dims.head_in(),
+               .cols = dims.nope,
                .in_stride = queries_stride,
                .out = args.q,
-               .out_head = head_out,
-               .out_stride = int64_t{heads} * head_out,
+               .out_head = dims.head_out(),
+               .out_stride = int64_t{heads} * dims.head_out(),
                .rows = rows}
       .Run(linear, args.k_b, buffer, pool);
 }

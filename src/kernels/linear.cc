@@ -7,8 +7,10 @@
 
 namespace vivace::kernels {
 
+bool NeedsPass(const Norm& norm) { return norm.present() && norm.kind != NormKind::kRms; }
+
 InputRows WithNorm(InputRows input, const Norm& norm, float* scratch, ThreadPool& pool) {
-  if (norm.kind == NormKind::kRms || !norm.present()) {
+  if (!NeedsPass(norm)) {
     input.norm = {norm.weight, norm.eps};
     return input;
   }

@@ -58,6 +58,11 @@ enum class Epilogue : uint8_t {
   kGeluTanhMul,  // out  = gelu_tanh(W0 y) * (W1 y)
 };
 
+// What products of gate and up end in, for an activation that is Fused() with them.
+constexpr Epilogue MulEpilogue(Activation kind) {
+  return kind == Activation::kSilu ? Epilogue::kSiluMul : Epilogue::kGeluTanhMul;
+}
+
 // One of several multiplications that share a call.
 struct Product {
   const MatrixGroup* group = nullptr;
@@ -105,7 +110,10 @@ struct LinearOps {
   void (*embed)(const EmbedArgs& args, ThreadPool& pool);
 };
 
-// `input` normalised on its way: where `prepare` can do it, by `prepare`, else by a pass of its own
+// Whether there is a norm that `prepare` cannot do.
+bool NeedsPass(const Norm& norm);
+
+// `input` normalised on its way, by `prepare` or, where the norm needs it, by a pass of its own
 // into `scratch` [rows, cols].
 InputRows WithNorm(InputRows input, const Norm& norm, float* scratch, ThreadPool& pool);
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "kernels/carve.h"
+#include "kernels/qkv_rows_impl.h"
 #include "kernels/router.h"
 #include "kernels/row_ops.h"
 
@@ -16,7 +17,6 @@ constexpr int32_t kMinChunkRows = 64;
 // Less work than this is done before another thread could help.
 constexpr int64_t kMinParallelValues = 16384;
 constexpr int32_t kStripeCols = 64;
-constexpr int64_t kRowsPerItem = 8;
 
 // What a call works on, for steps of up to `rows` rows.
 struct Sizes {
@@ -126,15 +126,13 @@ class Moe {
     const Router& router = *args_.router;
     Multiply(router.weight, s_.logits);
     const int32_t rows = args_.num_rows, experts = sizes_.experts, top_k = sizes_.top_k;
-    const auto choose = [&](int64_t item) {
-      const int64_t last = std::min<int64_t>((item + 1) * kRowsPerItem, rows);
-      for (int64_t row = item * kRowsPerItem; row < last; ++row) {
-        SelectExperts(router, s_.logits + row * experts, s_.select + row * SelectScratch(experts),
-                      s_.ids + row * top_k, s_.weights + row * top_k);
-      }
-    };
-    const int64_t items = (rows + kRowsPerItem - 1) / kRowsPerItem;
-    items == 1 ? choose(0) : pool_.ForEach(items, choose);
+    ForStepRows(
+        rows,
+        [&](int64_t row) {
+          SelectExperts(router, s_.logits + row * experts, s_.select + row * SelectScratch(experts),
+                        s_.ids + row * top_k, s_.weights + row * top_k);
+        },
+        pool_);
     SortByExpert(s_.ids, s_.weights, rows, top_k, experts, s_.dispatch);
   }
 
@@ -191,9 +189,7 @@ class Moe {
       product.out = gated && !fused ? s_.raw + int64_t{job.first} * sizes_.raw_ffn
                                     : s_.ffn + int64_t{job.first} * sizes_.ffn;
     }
-    const Epilogue epilogue = !fused                                       ? Epilogue::kStore
-                              : args_.activation.kind == Activation::kSilu ? Epilogue::kSiluMul
-                                                                           : Epilogue::kGeluTanhMul;
+    const Epilogue epilogue = fused ? MulEpilogue(args_.activation.kind) : Epilogue::kStore;
     linear_.multiply_all({products, static_cast<size_t>(num_jobs_)}, epilogue, pool_);
     if (fused) return;
     for (int i = 0; i < num_jobs_; ++i) {

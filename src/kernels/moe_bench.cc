@@ -2,9 +2,7 @@
 // many experts: GB/s of the weights that are read, GMAC/s of the products.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -67,8 +65,6 @@ void Run(benchmark::State& state, Isa isa, DType dtype, int rows, int threads) {
                                              .hidden = kHidden,
                                              .max_cols = kHidden,
                                              .ffn = kFfn,
-                                             .heads = 1,
-                                             .head_dim = 16,
                                              .experts = kExperts,
                                              .top_k = kTopK,
                                              .max_context = 16,

@@ -50,8 +50,6 @@ class Layer {
                               .qkv_rows = 16,
                               .ffn = ffn,
                               .raw_ffn = Fused(shape.activation.kind) ? 0 : 2 * ffn,
-                              .heads = 1,
-                              .head_dim = 16,
                               .experts = shape.experts,
                               .top_k = shape.top_k,
                               .max_context = 16,

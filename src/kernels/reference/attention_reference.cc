@@ -5,9 +5,7 @@
 #include <limits>
 
 #include "kernels/attention.h"
-#include "kernels/carve.h"
 #include "kernels/latent.h"
-#include "kernels/linear.h"
 #include "kernels/qkv_rows_impl.h"
 #include "kernels/reference/linear_reference.h"
 
@@ -39,19 +37,6 @@ size_t ScoreBytes(const WorkspaceShape& shape) {
   return static_cast<size_t>(shape.max_context) * sizeof(float) *
          static_cast<size_t>(shape.threads);
 }
-
-// The workspace of NormQkv.
-struct QkvScratch {
-  QkvScratch(int32_t rows, int32_t hidden, int64_t outputs, int threads, Carve* carve)
-      : raw(carve->Take<float>(rows * outputs)),
-        normed(carve->Take<float>(int64_t{rows} * hidden)),
-        input(carve->Take<std::byte>(
-            static_cast<int64_t>(kLinearOps.input_bytes(rows, hidden, threads)))) {}
-
-  float* raw;     // outputs of the products
-  float* normed;  // rows whose norm is a pass of its own
-  std::byte* input;
-};
 
 void AttendHead(const AttentionArgs& args, const Layout& layout, int32_t row, int32_t head,
                 float* scores) {
@@ -108,26 +93,16 @@ size_t KvBlockBytes(const KvGeometry& g) {
 }
 
 size_t AttentionWorkspaceBytes(const WorkspaceShape& shape) {
-  Carve carve(nullptr);
-  QkvScratch(shape.max_rows, shape.hidden, shape.qkv_rows, shape.threads, &carve);
-  return std::max(carve.bytes(), ScoreBytes(shape));
+  const QkvScratch scratch(kLinearOps, nullptr, shape.max_rows, shape.hidden, shape.qkv_rows,
+                           shape.threads);
+  return std::max(scratch.carve.bytes(), ScoreBytes(shape));
 }
 
 void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
-  const int32_t rows = args.step.num_rows;
-  int64_t outputs = 0;
-  for (int i = 0; i < args.qkv->num_parts; ++i) outputs += args.qkv->parts[i].rows;
-  Carve carve(workspace.data);
-  const QkvScratch scratch(rows, args.hidden, outputs, pool.size(), &carve);
-  float* const raw = scratch.raw;
-  const InputRows input =
-      WithNorm({.x = args.x, .stride = args.hidden, .rows = rows, .cols = args.hidden}, args.norm,
-               scratch.normed, pool);
-  const PreparedInput prepared = kLinearOps.prepare(input, *args.qkv, scratch.input, pool);
-  kLinearOps.multiply(*args.qkv, prepared, Epilogue::kStore, raw, outputs, pool);
+  const RawQkv raw = MultiplyQkv(kLinearOps, args, workspace, pool);
   const Layout layout(args.kv.geometry);
   FinishQkvRows<ScalarHeads>(
-      args, raw, outputs,
+      args, raw,
       [&](int32_t block, int32_t head, int32_t offset, const float* k, const float* v) {
         std::copy(k, k + layout.head_dim, layout.Key(args.kv.data, block, head, offset));
         std::copy(v, v + layout.head_dim, layout.Value(args.kv.data, block, head, offset));

@@ -8,11 +8,11 @@ namespace vivace::kernels::avx2 {
 size_t KvBlockBytes(const KvGeometry& geometry) { return KvBlockBytesImpl<Vec>(geometry); }
 
 size_t AttentionWorkspaceBytes(const WorkspaceShape& shape) {
-  return AttentionWorkspaceBytesImpl<x86::kAvx2LinearOps>(shape);
+  return AttentionWorkspaceBytesImpl(x86::kAvx2LinearOps, shape);
 }
 
 void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
-  NormQkvImpl<Vec, x86::kAvx2LinearOps>(args, workspace, pool);
+  NormQkvImpl<Vec>(x86::kAvx2LinearOps, args, workspace, pool);
 }
 
 void LatentQkv(const LatentQkvArgs& args, Workspace workspace, ThreadPool& pool) {
@@ -28,7 +28,7 @@ void Attention(const AttentionArgs& args, Workspace workspace, ThreadPool& pool)
 namespace vivace::kernels::avxvnni {
 
 void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
-  NormQkvImpl<avx2::Vec, x86::kAvxVnniLinearOps>(args, workspace, pool);
+  NormQkvImpl<avx2::Vec>(x86::kAvxVnniLinearOps, args, workspace, pool);
 }
 
 void LatentQkv(const LatentQkvArgs& args, Workspace workspace, ThreadPool& pool) {

@@ -8,11 +8,11 @@ namespace vivace::kernels::avx512 {
 size_t KvBlockBytes(const KvGeometry& geometry) { return KvBlockBytesImpl<Vec>(geometry); }
 
 size_t AttentionWorkspaceBytes(const WorkspaceShape& shape) {
-  return AttentionWorkspaceBytesImpl<x86::kAvx512LinearOps>(shape);
+  return AttentionWorkspaceBytesImpl(x86::kAvx512LinearOps, shape);
 }
 
 void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
-  NormQkvImpl<Vec, x86::kAvx512LinearOps>(args, workspace, pool);
+  NormQkvImpl<Vec>(x86::kAvx512LinearOps, args, workspace, pool);
 }
 
 void LatentQkv(const LatentQkvArgs& args, Workspace workspace, ThreadPool& pool) {
@@ -30,11 +30,11 @@ void Attention(const AttentionArgs& args, Workspace workspace, ThreadPool& pool)
 namespace vivace::kernels::avx512bf16 {
 
 size_t AttentionWorkspaceBytes(const WorkspaceShape& shape) {
-  return AttentionWorkspaceBytesImpl<x86::kAvx512Bf16LinearOps>(shape);
+  return AttentionWorkspaceBytesImpl(x86::kAvx512Bf16LinearOps, shape);
 }
 
 void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
-  NormQkvImpl<avx512::Vec, x86::kAvx512Bf16LinearOps>(args, workspace, pool);
+  NormQkvImpl<avx512::Vec>(x86::kAvx512Bf16LinearOps, args, workspace, pool);
 }
 
 void LatentQkv(const LatentQkvArgs& args, Workspace workspace, ThreadPool& pool) {

@@ -26,11 +26,11 @@ constexpr int kRowSlots = kMaxTileRows + kMaxLanes;  // rows of arrays that are 
 
 template <class V>
 struct alignas(64) TileScratch {
-  float q[kMaxTileRows * kScratchRowFloats];
-  int16_t q16[kMaxTileRows * kScratchRowFloats];  // int16 for int8 caches, or bf16
-  float out[kMaxTileRows * kScratchRowFloats];    // of the running split
-  float total[kMaxTileRows * kScratchRowFloats];  // of the splits before it
-  float p[kMaxTileRows * kPositionTile];          // scores, then weights
+  float q[kMaxTileRows * kMaxHeadDim];
+  int16_t q16[kMaxTileRows * kMaxHeadDim];  // int16 for int8 caches, or bf16
+  float out[kMaxTileRows * kMaxHeadDim];    // of the running split
+  float total[kMaxTileRows * kMaxHeadDim];  // of the splits before it
+  float p[kMaxTileRows * kPositionTile];    // scores, then weights
   int16_t w[kMaxTileRows * kPositionTile];  // weights: times the values' scales for int8, or bf16
   float q_scale[kRowSlots], w_scale[kRowSlots];
   // Online softmax of the running split: maxima, and sums of weights that are kept a vector a row
@@ -551,7 +551,7 @@ typename Unit<V, Kv>::Following FindFollowing(const AttentionArgs& args, const A
   int32_t tile = place.split * kPositionSplit;
   if (args.window > 0) {
     const int group = args.heads / args.kv.geometry.kv_heads;
-    const int32_t row = sequence.first_position + place.chunk * plan.tile_rows / group;
+    const int32_t row = sequence.first_position + place.chunk * kMaxTileRows / group;
     const int32_t first = (row - args.window + 1) / kPositionTile * kPositionTile;
     if (first > tile) tile = first;
   }
@@ -571,9 +571,9 @@ void RunItem(const AttentionArgs& args, const KvLayout<V, Kv>& layout, const Att
   const int group = args.heads / args.kv.geometry.kv_heads;
   for (int i = 0; i < bundle.members; ++i) {
     const SequenceRows& sequence = args.step.sequences[plan.members[bundle.first_member + i]];
-    const int first = place.chunk * plan.tile_rows;  // 0 where there are several members
+    const int first = place.chunk * kMaxTileRows;  // 0 where there are several members
     const int left = sequence.num_rows * group - first;
-    unit.Add(sequence, first, left < plan.tile_rows ? left : plan.tile_rows);
+    unit.Add(sequence, first, left < kMaxTileRows ? left : kMaxTileRows);
   }
   if (bundle.splits == 1) {
     unit.ClearTotal();

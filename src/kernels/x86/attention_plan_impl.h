@@ -12,8 +12,7 @@
 namespace vivace::kernels {
 namespace {
 
-constexpr int kMaxTileRows = 24;          // K, V, q, scores and output tiles stay near L1
-constexpr int kScratchRowFloats = 576;    // head_dim up to this gets full tiles
+constexpr int kMaxTileRows = 24;  // pairs of a unit: K, V, q, scores and output tiles stay near L1
 constexpr int kItemsPerThread = 4;        // below this many units a thread, splits are items
 constexpr int kSharedItemsPerThread = 2;  // sequences are not bundled below this many items
 constexpr size_t kPartialBytesPerThread = 1 << 20;
@@ -31,7 +30,6 @@ struct Bundle {
 
 // The workspace of one attention call.
 struct AttentionPlan {
-  int tile_rows;  // pairs of a unit
   int64_t slot_floats;
   int32_t items;
   int32_t num_bundles;
@@ -45,12 +43,6 @@ struct AttentionPlan {
 
 constexpr size_t Align64(size_t n) { return (n + 63) / 64 * 64; }
 
-// (row, head) pairs a unit may hold.
-constexpr int TileRows(int value_dim) {
-  return value_dim <= kScratchRowFloats ? kMaxTileRows
-                                        : kMaxTileRows * kScratchRowFloats / value_dim;
-}
-
 [[maybe_unused]] inline size_t AttentionListBytes(int32_t sequences, int threads) {
   const auto count = static_cast<size_t>(sequences);
   return Align64(count * sizeof(Bundle)) + Align64(count * sizeof(int32_t)) +
@@ -61,8 +53,7 @@ constexpr int TileRows(int value_dim) {
                                                      Workspace workspace) {
   const auto count = static_cast<size_t>(sequences);
   AttentionPlan plan = {};
-  plan.tile_rows = TileRows(value_dim);
-  plan.slot_floats = int64_t{plan.tile_rows} * (2 + value_dim);
+  plan.slot_floats = int64_t{kMaxTileRows} * (2 + value_dim);
   plan.max_units = kItemsPerThread * threads;
   std::byte* data = workspace.data;
   plan.bundles = reinterpret_cast<Bundle*>(data);
@@ -95,9 +86,7 @@ class AttentionPlanner {
     for (int32_t i = 0; i < singles; ++i) {
       const int32_t pairs = Pairs(plan_.members[i]);
       plan_.bundles[plan_.num_bundles++] = {
-          .first_member = i,
-          .members = 1,
-          .chunks = (pairs + plan_.tile_rows - 1) / plan_.tile_rows};
+          .first_member = i, .members = 1, .chunks = (pairs + kMaxTileRows - 1) / kMaxTileRows};
     }
     next_member_ = singles;
     for (const PrefixGroup& group : step_.prefix_groups) BundleGroup(group);
@@ -112,7 +101,7 @@ class AttentionPlanner {
     return (s.first_position + s.num_rows + kPositionSplit - 1) / kPositionSplit;
   }
   // Two must fit into a unit for a bundle to make sense.
-  bool MayBundle(int32_t sequence) const { return 2 * Pairs(sequence) <= plan_.tile_rows; }
+  bool MayBundle(int32_t sequence) const { return 2 * Pairs(sequence) <= kMaxTileRows; }
 
   void MarkShared() {
     for (int32_t i = 0; i < count(); ++i) plan_.members[i] = 0;
@@ -131,7 +120,7 @@ class AttentionPlanner {
       splits = Splits(i) > splits ? Splits(i) : splits;
     }
     const int64_t spread = pairs * kv_heads_ * splits / (kSharedItemsPerThread * threads_);
-    const int64_t most = spread < plan_.tile_rows ? spread : plan_.tile_rows;
+    const int64_t most = spread < kMaxTileRows ? spread : kMaxTileRows;
     int64_t room = 0;
     for (const int32_t i : group.sequences) {
       if (!MayBundle(i)) continue;

@@ -222,6 +222,8 @@ template <class V, class Kv>
 struct KvLayout {
   using T = typename Kv::T;
 
+  static_assert(kMaxHeadDim % (2 * V::kLanes) == 0);  // or a padded row might be longer
+
   explicit KvLayout(const KvGeometry& g)
       : block_size(g.block_size),
         value_dim((g.head_dim + 2 * V::kLanes - 1) / (2 * V::kLanes) * (2 * V::kLanes)),

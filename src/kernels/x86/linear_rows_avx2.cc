@@ -27,20 +27,6 @@ inline __m256 LoadFirst(const float* p, int count) {
   return count >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, FirstLanes(count));
 }
 
-inline float SumLanes(__m256 v) {
-  __m128 sum = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-  sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
-  return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
-}
-
-inline float MaxLanes(__m256 v) {
-  __m128 max = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-  max = _mm_max_ps(max, _mm_movehl_ps(max, max));
-  return _mm_cvtss_f32(_mm_max_ss(max, _mm_movehdup_ps(max)));
-}
-
-inline __m256 Abs(__m256 v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
-
 float InverseRms(const float* x, int cols, float eps) {
   __m256 sums[4];
   for (auto& sum : sums) sum = _mm256_setzero_ps();
@@ -55,7 +41,7 @@ float InverseRms(const float* x, int cols, float eps) {
   }
   const __m256 sum =
       _mm256_add_ps(_mm256_add_ps(sums[0], sums[1]), _mm256_add_ps(sums[2], sums[3]));
-  const float mean = SumLanes(sum) / static_cast<float>(cols);
+  const float mean = Vec::ReduceAdd(sum) / static_cast<float>(cols);
   return 1.0f / _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(mean + eps)));
 }
 
@@ -71,15 +57,15 @@ inline __m256 LoadRow(const GroupRows& in, int i, float inverse_rms, int k) {
 
 inline bool Finite(__m256 v) {
   const __m256 infinity = _mm256_set1_ps(__builtin_inff());
-  return _mm256_movemask_ps(_mm256_cmp_ps(Abs(v), infinity, _CMP_LT_OQ)) == 0xff;
+  return _mm256_movemask_ps(_mm256_cmp_ps(Vec::Abs(v), infinity, _CMP_LT_OQ)) == 0xff;
 }
 
 // Row `i` of an Int8Block<width>.
 void StoreInt8(const __m256 (&x)[4], std::byte* block, int width, int i) {
   // Below this a block is zero: its scale would leave the normal range.
   constexpr float kTiny = 1e-30f;
-  const float max = MaxLanes(
-      _mm256_max_ps(_mm256_max_ps(Abs(x[0]), Abs(x[1])), _mm256_max_ps(Abs(x[2]), Abs(x[3]))));
+  const float max = Vec::ReduceMax(_mm256_max_ps(_mm256_max_ps(Vec::Abs(x[0]), Vec::Abs(x[1])),
+                                                 _mm256_max_ps(Vec::Abs(x[2]), Vec::Abs(x[3]))));
   const bool finite = Finite(x[0]) && Finite(x[1]) && Finite(x[2]) && Finite(x[3]);
   const bool usable = finite && max > kTiny;
   __m256i units = _mm256_setzero_si256();
@@ -228,7 +214,7 @@ void FoldBest(const float* c, const float* bias, int width, int valid, int32_t f
       best[i] = {__builtin_inff(), -1};
       continue;
     }
-    const float max = MaxLanes(_mm256_max_ps(logits[0], logits[1]));
+    const float max = Vec::ReduceMax(_mm256_max_ps(logits[0], logits[1]));
     const __m256 all = _mm256_set1_ps(max);
     const int at = _mm256_movemask_ps(_mm256_cmp_ps(logits[0], all, _CMP_EQ_OQ)) |
                    _mm256_movemask_ps(_mm256_cmp_ps(logits[1], all, _CMP_EQ_OQ)) << 8;

@@ -18,8 +18,7 @@ using x86::TileOut;
 
 #define VIVACE_UNROLL _Pragma("GCC unroll 16")
 
-inline __m512 Load(const float* p) { return _mm512_loadu_ps(p); }
-
+// Vec::LaneMask(0, count), but by other instructions: with those, int8 rows take 3 to 15 % longer.
 inline __mmask16 FirstLanes(int count) {
   return count >= 16 ? __mmask16{0xffff}
                      : static_cast<__mmask16>((1u << (count > 0 ? count : 0)) - 1);
@@ -79,7 +78,8 @@ RowFactors MeasureRow(const GroupRows& in, const float* x) {
 // Values k .. k + 15 of row `i`, normalised if asked; zero past the end.
 inline __m512 LoadRow(const GroupRows& in, int i, float norm, int k) {
   const auto load = [&](const float* p) {
-    return in.cols - k >= 16 ? Load(p + k) : _mm512_maskz_loadu_ps(FirstLanes(in.cols - k), p + k);
+    return in.cols - k >= 16 ? Vec::Load(p + k)
+                             : _mm512_maskz_loadu_ps(FirstLanes(in.cols - k), p + k);
   };
   const __m512 x = load(in.rows[i]);
   if (!in.norm_weight) return x;
@@ -305,8 +305,8 @@ void ActivationMul(const float* gate, const float* up, const float* gate_bias, c
   const __mmask16 mask = FirstLanes(out.valid);
   const __m512 gate_b = LoadBias(gate_bias, mask), up_b = LoadBias(up_bias, mask);
   for (int i = 0; i < out.width; ++i) {
-    const __m512 g = _mm512_add_ps(Load(gate + 16 * i), gate_b);
-    const __m512 u = _mm512_add_ps(Load(up + 16 * i), up_b);
+    const __m512 g = _mm512_add_ps(Vec::Load(gate + 16 * i), gate_b);
+    const __m512 u = _mm512_add_ps(Vec::Load(up + 16 * i), up_b);
     _mm512_mask_storeu_ps(out.out + i * out.stride, mask, _mm512_mul_ps(kActivation(g), u));
   }
 }
@@ -348,7 +348,7 @@ void Store(const float* c, const float* bias, const TileOut& out) {
   const __mmask16 mask = FirstLanes(out.valid);
   const __m512 b = LoadBias(bias, mask);
   for (int i = 0; i < out.width; ++i) {
-    _mm512_mask_storeu_ps(out.out + i * out.stride, mask, _mm512_add_ps(Load(c + 16 * i), b));
+    _mm512_mask_storeu_ps(out.out + i * out.stride, mask, _mm512_add_ps(Vec::Load(c + 16 * i), b));
   }
 }
 
@@ -358,7 +358,7 @@ void Add(const float* c, const float* bias, const TileOut& out) {
   for (int i = 0; i < out.width; ++i) {
     float* const p = out.out + i * out.stride;
     const __m512 before = _mm512_maskz_loadu_ps(mask, p);
-    _mm512_mask_storeu_ps(p, mask, _mm512_add_ps(before, _mm512_add_ps(Load(c + 16 * i), b)));
+    _mm512_mask_storeu_ps(p, mask, _mm512_add_ps(before, _mm512_add_ps(Vec::Load(c + 16 * i), b)));
   }
 }
 
@@ -377,7 +377,7 @@ void FoldBest(const float* c, const float* bias, int width, int valid, int32_t f
   const __mmask16 mask = FirstLanes(valid);
   const __m512 b = LoadBias(bias, mask), infinity = _mm512_set1_ps(__builtin_inff());
   for (int i = 0; i < width; ++i) {
-    const __m512 logits = _mm512_add_ps(Load(c + 16 * i), b);
+    const __m512 logits = _mm512_add_ps(Vec::Load(c + 16 * i), b);
     if (_mm512_mask_cmp_ps_mask(mask, logits, infinity, _CMP_NLT_UQ)) {
       best[i] = {__builtin_inff(), -1};
       continue;

@@ -117,17 +117,15 @@ PreparedInput Prepare(const Tier& tier, const InputRows& input, const MatrixGrou
   const Forms forms(input, wanted, buffer);
   const RowGroups groups(input.rows, tier.kernels.max_width);
   const int blocks = NumBlocks(input.cols);
+  const int pairs = (blocks + 1) / 2;  // of blocks, which stay together
   // A few rows are one group: then threads share its columns, each computing the norms for itself.
   const bool parallel = int64_t{input.rows} * input.cols >= kMinParallelValues;
   const int splits = parallel ? std::clamp(2 * pool.size() / std::max(1, groups.count()), 1,
-                                           std::min(blocks, pool.size()))
+                                           std::min(pairs, pool.size()))
                               : 1;
-  const auto bound = [&](int split) {
-    return split == splits ? blocks : blocks * split / splits / 2 * 2;
-  };
+  const auto bound = [&](int split) { return std::min(blocks, pairs * split / splits * 2); };
   const auto item = [&](int64_t i) {
     const int g = static_cast<int>(i / splits), split = static_cast<int>(i % splits);
-    if (bound(split) == bound(split + 1)) return;
     const int first = groups.First(g);
     GroupRows rows{.rows = {},
                    .width = groups.Width(g),

@@ -1,6 +1,7 @@
-// Sixteen floats at once, for the templates that serve both x86 tiers (attention_impl.h,
-// norm_qkv_impl.h, vocab_impl.h). Only files built for AVX-512 may include this; the struct lives
-// in the tier's namespace, so no other tier's file can end up with its code.
+// Sixteen floats at once, for the templates that serve both x86 tiers (attention_impl.h and what it
+// includes, norm_qkv_impl.h, qkv_heads_impl.h, vocab_impl.h) and for linear_rows_avx512.cc. Only
+// files built for AVX-512 may include this; the struct lives in the tier's namespace, so no other
+// tier's file can end up with its code.
 #pragma once
 
 #include <immintrin.h>
