@@ -4,9 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <random>
-
+#include "engine/testing/make_forward.h"
 #include "engine/testing/tiny_model.h"
 
 namespace vivace {
@@ -64,11 +62,8 @@ class Runner {
       : file_(file), ops_(Counting(kernels::GetBlockOps(isa))) {
     EngineConfig config = testing::TestConfig(isa);
     config.kv_cache_dtype = kv;
-    auto plan = PlanMemory(config, file.spec(), ops_, 0, pool_.size(), size_t{1} << 34);
-    auto weights = LoadWeights({}, file, ops_, pool_, {});
-    auto memory = Arena::Map(Forward::ArenaBytes(*plan), "a test");
-    forward_ = std::make_unique<Forward>(*plan, file.spec(), ops_, std::move(*weights),
-                                         std::move(*memory), &pool_);
+    const MemoryPlan plan = testing::MakePlan(config, file.spec(), ops_, pool_.size());
+    forward_ = testing::MakeForward(plan, file.spec(), file, ops_, &pool_);
   }
 
   // The next tokens of each; returns the logits of all rows that are to have some.

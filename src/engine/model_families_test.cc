@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/forward.h"
+#include "engine/testing/make_forward.h"
 #include "engine/testing/tiny_model.h"
 #include "formats/safetensors.h"
 
@@ -80,14 +81,9 @@ class Runner {
     const kernels::BlockOps& ops = kernels::GetBlockOps(isa);
     EngineConfig config = testing::TestConfig(isa);
     config.kv_cache_dtype = kv;
-    auto weights = LoadWeights({}, file, ops, pool_, {});
-    EXPECT_TRUE(weights.has_value()) << weights.error().message;
-    auto plan = PlanMemory(config, file.spec(), ops, 0, pool_.size(), size_t{1} << 34);
-    EXPECT_TRUE(plan.has_value()) << plan.error().message;
-    groups_ = plan->limits.kv_windows.size();
-    auto memory = Arena::Map(Forward::ArenaBytes(*plan), "a test");
-    forward_ = std::make_unique<Forward>(*plan, file.spec(), ops, std::move(*weights),
-                                         std::move(*memory), &pool_);
+    const MemoryPlan plan = testing::MakePlan(config, file.spec(), ops, pool_.size());
+    groups_ = plan.limits.kv_windows.size();
+    forward_ = testing::MakeForward(plan, file.spec(), file, ops, &pool_);
   }
 
   // A new sequence over the same memory.

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "engine/forward.h"
+#include "engine/testing/make_forward.h"
 #include "engine/testing/plan_driver.h"
 #include "engine/testing/tiny_model.h"
 
@@ -50,18 +51,11 @@ INSTANTIATE_TEST_SUITE_P(Tiers, ModelReferenceTest, ::testing::ValuesIn(testing:
 std::vector<float> LastLogits(const model::ModelFile& file, Isa isa, kernels::KvDType kv,
                               const std::vector<TokenId>& prompt) {
   const kernels::BlockOps& ops = kernels::GetBlockOps(isa);
-  const EngineConfig config = TestConfig(isa);
+  EngineConfig config = TestConfig(isa);
+  config.kv_cache_dtype = kv;
   ThreadPool pool(2);
-  auto weights = LoadWeights({}, file, ops, pool, {});
-  EXPECT_TRUE(weights.has_value());
-  auto plan = PlanMemory(config, file.spec(), ops, 0, pool.size(), size_t{1} << 34);
-  EXPECT_TRUE(plan.has_value());
-  plan->kv.dtype = kv;
-  plan->kv_block_bytes = ops.kv_block_bytes(plan->kv);
-  plan->kv_bytes = plan->kv_block_bytes * static_cast<size_t>(plan->limits.num_blocks) *
-                   file.spec().layers.size();
-  auto memory = Arena::Map(Forward::ArenaBytes(*plan), "a test");
-  Forward forward(*plan, file.spec(), ops, std::move(*weights), std::move(*memory), &pool);
+  const MemoryPlan plan = testing::MakePlan(config, file.spec(), ops, pool.size());
+  const auto forward = testing::MakeForward(plan, file.spec(), file, ops, &pool);
   StepPlan step;
   step.tokens = prompt;
   const auto count = static_cast<int32_t>(prompt.size());
@@ -71,10 +65,10 @@ std::vector<float> LastLogits(const model::ModelFile& file, Isa isa, kernels::Kv
                  .logit_rows = LogitRows::kLast,
                  .sample = true}};
   for (int32_t i = 0; i < (count + 15) / 16; ++i) step.block_ids.emplace_back(i);
-  forward.Prepare(step);
-  forward.Run(step);
+  forward->Prepare(step);
+  forward->Run(step);
   const int32_t row = 0;
-  const float* logits = forward.Logits({&row, 1});
+  const float* logits = forward->Logits({&row, 1});
   return {logits, logits + file.spec().vocab};
 }
 

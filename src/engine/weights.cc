@@ -29,16 +29,12 @@ struct VectorPart {
   int32_t size = 0;
 };
 
-// How a matrix is packed: as the file has it, or in fp32 (routers, whose products decide).
-enum class Precision : uint8_t { kStored, kFloat };
-
 // Walks a model's weights once to measure the arena and once to fill it, or to find what fills it
 // already, so that these cannot disagree.
 class Sink {
  public:
   virtual ~Sink() = default;
-  virtual Result<PackedMatrix> Matrix(const WeightSpec& spec,
-                                      Precision precision = Precision::kStored) = 0;
+  virtual Result<PackedMatrix> Matrix(const WeightSpec& spec) = 0;
   // The parts as fp32, one after the other. One at least is present.
   virtual Result<const float*> Vector(std::span<const VectorPart> parts) = 0;
 };
@@ -49,19 +45,12 @@ size_t VectorBytes(std::span<const VectorPart> parts) {
   return Arena::Rounded(count * sizeof(float));
 }
 
-// Type and shape of what is packed.
-Result<WeightView> ShapeOf(const model::ModelFile& file, const BlockOps& ops,
-                           const WeightSpec& spec, Precision precision) {
-  if (precision == Precision::kFloat) return WeightView{DType::kF32, spec.rows, spec.cols};
-  return file.WeightShape(spec, ops);
-}
-
 class Measure final : public Sink {
  public:
   Measure(const model::ModelFile& file, const BlockOps& ops) : file_(file), ops_(ops) {}
 
-  Result<PackedMatrix> Matrix(const WeightSpec& spec, Precision precision) override {
-    VIVACE_ASSIGN(const WeightView view, ShapeOf(file_, ops_, spec, precision));
+  Result<PackedMatrix> Matrix(const WeightSpec& spec) override {
+    VIVACE_ASSIGN(const WeightView view, file_.WeightShape(spec, ops_));
     if (!ops_.can_pack(view.dtype, view.rows, view.cols)) {
       return Fail(ErrorCode::kUnsupported, "unsupported_weight", spec.name,
                   "{}: tensor {} ({}, {} x {}) is not one the {} kernels can compute with",
@@ -111,8 +100,8 @@ class Place final : public Sink {
   Place(const model::ModelFile& file, const BlockOps& ops, Arena* arena)
       : file_(file), ops_(ops), arena_(arena) {}
 
-  Result<PackedMatrix> Matrix(const WeightSpec& spec, Precision precision) override {
-    VIVACE_ASSIGN(const WeightView view, ShapeOf(file_, ops_, spec, precision));
+  Result<PackedMatrix> Matrix(const WeightSpec& spec) override {
+    VIVACE_ASSIGN(const WeightView view, file_.WeightShape(spec, ops_));
     return PackedMatrix{view.dtype, view.rows, view.cols,
                         arena_->Take(ops_.packed_bytes(view.dtype, view.rows, view.cols))};
   }
@@ -133,9 +122,9 @@ class Pack final : public Sink {
        const std::function<void(uint64_t, uint64_t)>& progress)
       : file_(file), ops_(ops), pool_(pool), arena_(arena), progress_(progress) {}
 
-  Result<PackedMatrix> Matrix(const WeightSpec& spec, Precision precision) override {
+  Result<PackedMatrix> Matrix(const WeightSpec& spec) override {
     file_.Prefetch(spec);
-    VIVACE_ASSIGN(const WeightView view, Read(spec, precision));
+    VIVACE_ASSIGN(const WeightView view, file_.Weight(spec, ops_, &scratch_));
     const size_t bytes = ops_.packed_bytes(view.dtype, view.rows, view.cols);
     std::byte* out = arena_->Take(bytes);
     const int32_t tiles = (view.rows + kernels::kTileRows - 1) / kernels::kTileRows;
@@ -160,14 +149,6 @@ class Pack final : public Sink {
   }
 
  private:
-  Result<WeightView> Read(const WeightSpec& spec, Precision precision) {
-    if (precision == Precision::kStored) return file_.Weight(spec, ops_, &scratch_);
-    floats_.resize(static_cast<size_t>(spec.rows) * static_cast<size_t>(spec.cols));
-    VIVACE_RETURN_IF_ERROR(file_.ReadVector(spec, floats_.data()));
-    return WeightView{DType::kF32, spec.rows, spec.cols,
-                      reinterpret_cast<const std::byte*>(floats_.data())};
-  }
-
   void Done(size_t bytes) {
     done_ += Arena::Rounded(bytes);
     if (progress_) progress_(done_, arena_->size());
@@ -180,19 +161,17 @@ class Pack final : public Sink {
   const std::function<void(uint64_t, uint64_t)>& progress_;
   uint64_t done_ = 0;
   std::vector<std::byte> scratch_;  // a weight that does not lie in the file as it is packed
-  std::vector<float> floats_;
 };
 
 // A group of matrices over the same input, with their biases joined if any has one.
-Result<MatrixGroup> Group(Sink* sink, std::initializer_list<const model::LinearSpec*> parts,
-                          Precision precision = Precision::kStored) {
+Result<MatrixGroup> Group(Sink* sink, std::initializer_list<const model::LinearSpec*> parts) {
   MatrixGroup group;
   std::array<VectorPart, MatrixGroup::kMaxParts> biases;
   bool any = false;
   for (const model::LinearSpec* part : parts) {
     if (!part->present()) continue;
     const auto i = static_cast<size_t>(group.num_parts++);
-    VIVACE_ASSIGN(group.parts[i], sink->Matrix(part->weight, precision));
+    VIVACE_ASSIGN(group.parts[i], sink->Matrix(part->weight));
     biases[i] = {&part->bias, part->weight.rows};
     any = any || part->bias.present();
   }
@@ -245,7 +224,7 @@ Result<MoeWeights> Moe(Sink* sink, const model::MoeSpec& spec) {
                 .group_score = r.group_score,
                 .normalize = r.normalize,
                 .scale = r.scale};
-  VIVACE_ASSIGN(moe.router.weight, Group(sink, {&r.weight}, Precision::kFloat));
+  VIVACE_ASSIGN(moe.router.weight, Group(sink, {&r.weight}));
   VIVACE_ASSIGN(moe.router.selection_bias, Vector(sink, r.selection_bias));
   moe.experts.reserve(spec.experts.size());
   for (const model::FeedForwardSpec& expert : spec.experts) {
@@ -253,7 +232,7 @@ Result<MoeWeights> Moe(Sink* sink, const model::MoeSpec& spec) {
     moe.experts.push_back(packed);
   }
   VIVACE_ASSIGN(moe.shared, Ffn(sink, spec.shared));
-  VIVACE_ASSIGN(moe.shared_gate, Group(sink, {&spec.shared_gate}, Precision::kFloat));
+  VIVACE_ASSIGN(moe.shared_gate, Group(sink, {&spec.shared_gate}));
   return moe;
 }
 

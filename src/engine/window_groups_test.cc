@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engine/forward.h"
+#include "engine/testing/make_forward.h"
 #include "engine/testing/tiny_model.h"
 #include "sched/scheduler.h"
 
@@ -44,14 +45,10 @@ class Server {
     config.max_model_len = kModelLen;
     config.num_kv_blocks = keep_all ? 500 : kBlocks;
     if (!keep_all) SetWindows(windows, &spec);
-    const MemoryPlan plan =
-        PlanMemory(config, spec, ops_, 0, pool_.size(), size_t{1} << 34).value();
+    const MemoryPlan plan = testing::MakePlan(config, spec, ops_, pool_.size());
     SetWindows(windows, &spec);
     vocab_ = spec.vocab;
-    auto weights = LoadWeights({}, file, ops_, pool_, {});
-    auto memory = Arena::Map(Forward::ArenaBytes(plan), "a test");
-    forward_ = std::make_unique<Forward>(plan, spec, ops_, std::move(*weights), std::move(*memory),
-                                         &pool_);
+    forward_ = testing::MakeForward(plan, spec, file, ops_, &pool_);
     scheduler_ = std::make_unique<Scheduler>(
         SchedulerConfig{.max_num_seqs = plan.limits.max_sequences,
                         .max_num_batched_tokens = plan.limits.max_batched_tokens,

@@ -1,16 +1,12 @@
 #include "formats/gguf.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/utf8.h"
 #include "formats/gguf_parser.h"
-#include "formats/untrusted.h"
 
 namespace vivace::formats {
 namespace {
-
-constexpr size_t kMaxPathInMessage = 1024;
 
 template <typename T>
 T Load(std::span<const std::byte> bytes) {
@@ -176,15 +172,6 @@ tl::unexpected<Error> GgufFile::WrongType(const GgufEntry& entry, std::string_vi
   }
   return Fault(ErrorCode::kCorruptData, "wrong_type", entry.key, "is of type {}, not {}",
                Name(entry.type), wanted);
-}
-
-tl::unexpected<Error> GgufFile::FaultText(ErrorCode code, std::string slug, std::string_view field,
-                                          std::string text) const {
-  const std::string path = Printable(path_, kMaxPathInMessage);
-  if (field.empty()) return Fail(code, std::move(slug), "", "{}: {}", path, text);
-  std::string shown = Printable(field);
-  std::string message = fmt::format("{}: {}: {}", path, shown, text);
-  return Fail(code, std::move(slug), std::move(shown), "{}", message);
 }
 
 }  // namespace vivace::formats

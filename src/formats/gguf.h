@@ -24,6 +24,7 @@
 #include "base/mapped_file.h"
 #include "base/result.h"
 #include "formats/ggml_types.h"
+#include "formats/untrusted.h"
 
 namespace vivace::formats {
 
@@ -170,7 +171,7 @@ class GgufFile {
                                             std::string_view field,
                                             fmt::format_string<Args...> format,
                                             Args&&... args) const {
-    return FaultText(code, std::move(slug), field,
+    return FileFault(code, std::move(slug), path_, field,
                      fmt::format(format, std::forward<Args>(args)...));
   }
 
@@ -178,8 +179,6 @@ class GgufFile {
   friend class GgufParser;
   GgufFile() = default;
 
-  tl::unexpected<Error> FaultText(ErrorCode code, std::string slug, std::string_view field,
-                                  std::string text) const;
   tl::unexpected<Error> WrongType(const GgufEntry& entry, std::string_view wanted) const;
   Result<const GgufEntry*> Need(std::string_view key) const;
   Result<const GgufEntry*> NeedArray(std::string_view key, GgufType item) const;

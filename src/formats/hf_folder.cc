@@ -76,10 +76,7 @@ Result<HfFolder> HfFolder::Open(const std::string& path) {
 }
 
 Status HfFolder::OpenWeights(const std::string& file) {
-  if (file.ends_with(kIndexSuffix)) {
-    VIVACE_RETURN_IF_ERROR(OpenShards(PathOf(file)));
-    return {};
-  }
+  if (file.ends_with(kIndexSuffix)) return OpenShards(PathOf(file));
   VIVACE_ASSIGN(SafetensorsFile only, SafetensorsFile::Open(PathOf(file)));
   shards_.push_back(std::move(only));
   return IndexTensors();

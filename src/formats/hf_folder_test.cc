@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 
 #include "base/limits.h"
 #include "formats/safetensors_writer.h"

@@ -4,18 +4,10 @@
 
 #include "base/limits.h"
 #include "base/mapped_file.h"
-#include "formats/untrusted.h"
 
 namespace vivace::formats {
 
 namespace json = boost::json;
-
-tl::unexpected<Error> FileFault(ErrorCode code, std::string slug, std::string_view file,
-                                std::string_view field, std::string_view text) {
-  const std::string shown = Printable(field);
-  const std::string place = shown.empty() ? "" : shown + ": ";
-  return Fail(code, std::move(slug), shown, "{}: {}{}", Printable(file, 1024), place, text);
-}
 
 Result<json::object> ReadJsonObject(const std::string& path, size_t max_bytes) {
   VIVACE_ASSIGN(const MappedFile file, MappedFile::Open(path));

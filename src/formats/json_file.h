@@ -7,15 +7,12 @@
 #include <string>
 
 #include "base/result.h"
+#include "formats/untrusted.h"  // FileFault, for what a caller finds wrong in the object
 
 namespace vivace::formats {
 
 // The file's one object. Errors name the file and the byte: file_limit, nesting_limit, bad_json,
 // and those of opening (not_found and so on).
 Result<boost::json::object> ReadJsonObject(const std::string& path, size_t max_bytes);
-
-// "<file>: <field>: <reason>", as GgufFile::Fault makes it.
-tl::unexpected<Error> FileFault(ErrorCode code, std::string slug, std::string_view file,
-                                std::string_view field, std::string_view text);
 
 }  // namespace vivace::formats

@@ -156,12 +156,8 @@ Result<SafetensorsFile> SafetensorsFile::Parse(std::span<const std::byte> bytes,
   file.bytes_ = bytes;
   file.path_ = std::move(name);
   if (auto status = file.Read(); !status) {
-    // One line: the file, the field, the reason.
-    Error error = std::move(status.error());
-    error.field = Printable(error.field);
-    error.message = fmt::format("{}: {}{}{}", Printable(file.path_, 1024), error.field,
-                                error.field.empty() ? "" : ": ", error.message);
-    return tl::unexpected<Error>(std::move(error));
+    Error& error = status.error();
+    return FileFault(error.code, std::move(error.reason), file.path_, error.field, error.message);
   }
   return file;
 }

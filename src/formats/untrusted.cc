@@ -9,6 +9,8 @@
 namespace vivace::formats {
 namespace {
 
+constexpr size_t kMaxPathBytes = 1024;  // in a message
+
 // C0, DEL and C1; the line and paragraph separators, which some terminals take for line ends.
 bool BreaksLine(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029;
@@ -33,6 +35,14 @@ std::string Printable(std::string_view text, size_t max_bytes) {
     i += next.length;
   }
   return out;
+}
+
+tl::unexpected<Error> FileFault(ErrorCode code, std::string slug, std::string_view file,
+                                std::string_view field, std::string_view text) {
+  const std::string shown = Printable(field);
+  const std::string place = shown.empty() ? "" : shown + ": ";
+  return Fail(code, std::move(slug), shown, "{}: {}{}", Printable(file, kMaxPathBytes), place,
+              text);
 }
 
 }  // namespace vivace::formats

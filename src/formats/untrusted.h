@@ -1,11 +1,13 @@
-// Tools for bytes nobody vouches for: checked arithmetic, and text safe to show.
-// Pure functions, any thread.
+// Tools for bytes nobody vouches for: checked arithmetic, text safe to show, errors that name a
+// file. Pure functions, any thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/result.h"
 
 namespace vivace::formats {
 
@@ -31,5 +33,10 @@ inline std::optional<uint64_t> CheckedAlignUp(uint64_t value, uint64_t alignment
 // One line of valid UTF-8 for messages: control characters and bad bytes become \xNN, and what is
 // longer than `max_bytes` is cut and ends with "...".
 std::string Printable(std::string_view text, size_t max_bytes = 80);
+
+// "<file>: <field>: <reason>", the one-line shape of all errors about a model's files; without a
+// field "<file>: <reason>". `text` is shown as it is.
+tl::unexpected<Error> FileFault(ErrorCode code, std::string slug, std::string_view file,
+                                std::string_view field, std::string_view text);
 
 }  // namespace vivace::formats

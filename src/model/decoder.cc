@@ -24,14 +24,6 @@ constexpr ActivationName kActivations[] = {
     {"relu2", kernels::Activation::kRelu2},
 };
 
-// A key that turns a kind of bias on or off for all layers.
-Status ReadBiasRule(const ModelSource& source, std::string_view key, Bias* bias) {
-  if (!source.Has(key)) return {};
-  VIVACE_ASSIGN(const bool has, source.GetBool(key));
-  *bias = has ? Bias::kOptional : Bias::kNone;
-  return {};
-}
-
 }  // namespace
 
 Result<Decoder> Decoder::Open(const ModelSource& source, std::string_view recipe,
@@ -46,7 +38,7 @@ Result<Decoder> Decoder::Open(const ModelSource& source, std::string_view recipe
                            .rope_fraction = traits.rope_fraction,
                            .heads_are_latent = traits.latent}));
   VIVACE_RETURN_IF_ERROR(d.ReadActivation());
-  VIVACE_RETURN_IF_ERROR(d.ReadBiasRules());
+  VIVACE_RETURN_IF_ERROR(d.ReadBiasRule());
   const bool interleaved = d.is_gguf() ? traits.gguf_interleaved_rope : traits.hf_interleaved_rope;
   VIVACE_ASSIGN(d.rope_, ReadRope(source, d.hparams_, interleaved, &d.weights_));
   ModelSpec& spec = d.spec_;
@@ -73,10 +65,11 @@ Status Decoder::ReadActivation() {
   return {};
 }
 
-Status Decoder::ReadBiasRules() {
-  if (traits_.qkv_bias == Bias::kOptional) {
-    VIVACE_RETURN_IF_ERROR(ReadBiasRule(*source_, "attention.bias", &traits_.qkv_bias));
-  }
+// A file may say that q, k and v have no biases.
+Status Decoder::ReadBiasRule() {
+  if (traits_.qkv_bias != Bias::kOptional) return {};
+  VIVACE_ASSIGN(const bool has, ReadBoolOr(*source_, "attention.bias", true));
+  if (!has) traits_.qkv_bias = Bias::kNone;
   return {};
 }
 
@@ -170,6 +163,7 @@ Status Decoder::BuildAttention(int64_t layer, AttentionSpec* a) {
   a->kv_heads = static_cast<int32_t>(h.kv_heads);
   a->head_dim = static_cast<int32_t>(h.head_dim);
   a->scale = static_cast<float>(h.attention_scale);
+  if (!windows.empty()) a->window = windows[static_cast<size_t>(layer)];
   a->rope = rope_;
   VIVACE_RETURN_IF_ERROR(BuildQkv(layer, a));
   VIVACE_ASSIGN(a->o,
@@ -267,11 +261,8 @@ Result<std::vector<int32_t>> Decoder::Windows(int64_t period) const {
   if (window == 0) return windows;
   const auto width = static_cast<int32_t>(std::min<int64_t>(window, INT32_MAX));
   if (source_->Has(kPattern)) {
-    VIVACE_ASSIGN(const std::vector<bool> flags, source_->GetFlags(kPattern));
-    if (flags.size() != layers) {
-      return source_->KeyFault(ErrorCode::kCorruptData, "hparam_range", kPattern,
-                               fmt::format("has {} items for {} layers", flags.size(), layers));
-    }
+    VIVACE_ASSIGN(const std::vector<bool> flags,
+                  ReadLayerFlags(*source_, kPattern, hparams_.layers));
     for (size_t i = 0; i < layers; ++i) windows[i] = flags[i] ? width : 0;
     return windows;
   }

@@ -57,9 +57,9 @@ class Decoder {
   // Names the weights of all layers and ends, then checks that no tensor is left over.
   Result<ModelSpec> Build(const LayerHook& adjust = {});
 
-  // Attention windows by layer, from attention.sliding_window and the pattern the file has. Without
-  // one, every `period`th layer sees everything; 0: none does, 1: all do. `always` 0 windows where
-  // the file turns them off.
+  // What `windows` of most families are: attention.sliding_window by the pattern the file has.
+  // Without one, every `period`th layer sees everything; 0: none does, 1: all do. All do where the
+  // file has no window or turns it off.
   Result<std::vector<int32_t>> Windows(int64_t period) const;
 
   // The router of a layer; the experts are not named yet.
@@ -78,6 +78,7 @@ class Decoder {
   ModelSpec& spec() { return spec_; }  // what belongs to no layer; layers are added by Build
   RopeSpec& rope() { return rope_; }   // of every layer; a hook changes a layer's own
   bool is_gguf() const { return source_->format() == SourceFormat::kGguf; }
+  std::vector<int32_t> windows;  // of attention, by layer; empty: none
   // Layers whose MLP the hook makes (experts) have no dense one.
   std::function<bool(int64_t layer)> has_dense_mlp = [](int64_t) { return true; };
 
@@ -86,7 +87,7 @@ class Decoder {
       : source_(&source), traits_(traits), weights_(source) {}
 
   Status ReadActivation();
-  Status ReadBiasRules();
+  Status ReadBiasRule();
   Status BuildEnds();
   Status BuildNorms(int64_t layer, LayerSpec* spec);
   Status BuildAttention(int64_t layer, AttentionSpec* spec);

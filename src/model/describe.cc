@@ -238,7 +238,7 @@ Result<Description> Describe(const std::string& path) {
   std::error_code ignored;
   const bool is_folder = std::filesystem::is_directory(path, ignored);
   auto description =
-      is_folder || formats::HfFolder::Recognises(path) ? DescribeFolder(path) : DescribeGguf(path);
+      formats::HfFolder::Recognises(path) ? DescribeFolder(path) : DescribeGguf(path);
   if (!description && !is_folder && path.ends_with(".safetensors")) {
     description = DescribeSafetensors(path, std::move(description.error()));
   }

@@ -11,6 +11,7 @@
 #include "formats/safetensors_writer.h"
 #include "formats/tiny_llama.h"
 #include "model/loaded_model.h"
+#include "model/testing/any_type.h"
 #include "quant/dequantize.h"
 
 namespace vivace::model {
@@ -102,16 +103,6 @@ TEST_F(HfModel, RefusesTokensOutsideTheVocabulary) {
   EXPECT_THAT(model.error().message, HasSubstr("generation_config.json"));
 }
 
-// A tier whose kernels know every type, as the reference tier's do.
-const kernels::BlockOps& AnyType() {
-  static const kernels::BlockOps ops = [] {
-    kernels::BlockOps any = {};
-    any.can_pack = [](DType, int32_t, int32_t) { return true; };
-    return any;
-  }();
-  return ops;
-}
-
 // A weight read back as floats, whatever it was made into.
 std::vector<float> Rows(const ModelFile& model, const WeightSpec& weight) {
   std::vector<std::byte> scratch;
@@ -200,6 +191,10 @@ TEST_F(HfModel, ExpandsTypesNoKernelKnows) {
     for (size_t i = 0; i < got.size(); ++i) {
       ASSERT_NEAR(got[i], exact[i], std::abs(exact[i]) * 0x1p-11f + 1e-7f) << i;
     }
+    WeightSpec full = weight;
+    full.full = true;
+    EXPECT_EQ(model->WeightShape(full, some)->dtype, DType::kF32);
+    EXPECT_EQ(Rows(*model, full), exact);
   }
 }
 
@@ -215,6 +210,7 @@ TEST_F(HfModel, QuantizesMatricesButNotRouters) {
   for (size_t i = 0; i < before.size(); ++i) ASSERT_NEAR(after[i], before[i], 0.1 / 127);
   weight.full = true;
   EXPECT_EQ(model->WeightShape(weight, ops)->dtype, DType::kF32);
+  EXPECT_EQ(Rows(*model, weight), before);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "base/limits.h"
-#include "formats/json_file.h"
 #include "formats/untrusted.h"
 
 namespace vivace::model {

@@ -26,7 +26,7 @@ constexpr IntRule kIntRules[] = {
     {"embedding_length", &Hparams::hidden, 1, 1 << 18, Presence::kNeeded},
     {"attention.head_count", &Hparams::heads, 1, 1 << 10, Presence::kNeeded},
     {"attention.head_count_kv", &Hparams::kv_heads, 1, 1 << 10, Presence::kOptional},
-    {"feed_forward_length", &Hparams::ffn, 1, 1 << 22, Presence::kNeeded},
+    {"feed_forward_length", &Hparams::ffn, 1, limits::kMaxFfn, Presence::kNeeded},
     {"context_length", &Hparams::context, 1, UINT32_MAX, Presence::kNeeded},
     {"attention.key_length", &Hparams::head_dim, 2, 1 << 10, Presence::kOptional},
     {"attention.value_length", &Hparams::value_dim, 2, 1 << 10, Presence::kOptional},
@@ -120,6 +120,13 @@ Result<double> ReadFloatInRange(const ModelSource& source, std::string_view key,
   VIVACE_ASSIGN(const double value, source.GetFloat(key));
   if (value >= min && value <= max) return value;
   return OutOfRange(source, key, fmt::format("is {}; {} to {} is allowed", value, min, max));
+}
+
+Result<std::vector<bool>> ReadLayerFlags(const ModelSource& source, std::string_view key,
+                                         int64_t layers) {
+  VIVACE_ASSIGN(std::vector<bool> flags, source.GetFlags(key));
+  if (flags.size() == static_cast<size_t>(layers)) return flags;
+  return OutOfRange(source, key, fmt::format("has {} items for {} layers", flags.size(), layers));
 }
 
 Result<double> ReadFloatOr(const ModelSource& source, std::string_view key, double min, double max,

@@ -31,21 +31,24 @@ struct Hparams {
 };
 
 struct HparamRules {
-  std::string_view norm_eps_key = "attention.layer_norm_rms_epsilon";
-  double rope_theta = 10000.0;  // of a file that has none
-  double rope_fraction = 1.0;   // of a head's dims that are rotated, likewise
-  bool heads_are_latent =
-      false;  // head widths are the recipe's affair (multi-head latent attention)
+  std::string_view norm_eps_key;
+  double rope_theta;      // of a file that has none
+  double rope_fraction;   // of a head's dims that are rotated, likewise
+  bool heads_are_latent;  // head widths are the recipe's affair (multi-head latent attention)
 };
 
 // missing_key, wrong_type, hparam_range (naming key and value), vocab_mismatch.
-Result<Hparams> ReadHparams(const ModelSource& source, const HparamRules& rules = {});
+Result<Hparams> ReadHparams(const ModelSource& source, const HparamRules& rules);
 
 // A float of the file inside [min, max]; NaN is outside every range.
 Result<double> ReadFloatInRange(const ModelSource& source, std::string_view key, double min,
                                 double max);
 Result<int64_t> ReadIntInRange(const ModelSource& source, std::string_view key, int64_t min,
                                int64_t max);
+
+// A flag for each of the model's layers.
+Result<std::vector<bool>> ReadLayerFlags(const ModelSource& source, std::string_view key,
+                                         int64_t layers);
 
 // The same, or `fallback` of a file that has no such key.
 Result<double> ReadFloatOr(const ModelSource& source, std::string_view key, double min, double max,

@@ -302,6 +302,7 @@ TEST(LlamaRefuses, IntegersOutOfRange) {
       {"attention.head_count_kv", 3},
       {"attention.head_count_kv", 8},
       {"feed_forward_length", 0},
+      {"feed_forward_length", uint64_t{limits::kMaxFfn} + 1},
       {"context_length", 0},
       {"context_length", 1ull << 32},
       {"attention.key_length", 0},
@@ -314,6 +315,11 @@ TEST(LlamaRefuses, IntegersOutOfRange) {
               "hparam_range llama." + c.key)
         << c.value;
   }
+  // What is in its range is only not what the tensors say.
+  EXPECT_EQ(FaultAfter([](GgufWriter& w) {
+              w.SetU64("llama.feed_forward_length", uint64_t{limits::kMaxFfn});
+            }),
+            "shape_mismatch blk.0.ffn_gate.weight");
   // Messages carry the value.
   GgufWriter writer = MakeTinyLlama();
   writer.SetU32("llama.block_count", 4'000'000'000u);

@@ -1,10 +1,11 @@
 #include "model/loaded_model.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/limits.h"
 #include "formats/gguf_parts.h"
-#include "formats/json_file.h"
+#include "formats/untrusted.h"
 #include "model/gguf_source.h"
 #include "model/hf_source.h"
 #include "model/materialize.h"
@@ -59,24 +60,24 @@ ModelFile::ModelFile(WeightFiles files, ModelSpec spec)
   }
 }
 
-Result<const StoredTensor*> ModelFile::Find(const WeightSpec& weight) const {
+Result<WeightSource> ModelFile::Find(const WeightSpec& weight) const {
   const StoredTensor* tensor = files_.Find(weight.name);
   if (tensor == nullptr) {
     return TensorFault(files_, "missing_tensor", weight.name, "the file lacks this tensor");
   }
   const StoredTensor* scales = weight.scales.empty() ? nullptr : files_.Find(weight.scales);
-  if ((!weight.scales.empty() && scales == nullptr) || !Fits({&weight, tensor, scales})) {
+  const WeightSource source = {&weight, tensor, scales};
+  if ((scales == nullptr && !weight.scales.empty()) || !Fits(source)) {
     return TensorFault(files_, "shape_mismatch", weight.name,
                        fmt::format("does not hold the {} x {} weight that was asked for",
                                    weight.rows, weight.cols));
   }
-  return tensor;
+  return source;
 }
 
 Result<kernels::WeightView> ModelFile::WeightShape(const WeightSpec& weight,
                                                    const kernels::BlockOps& ops) const {
-  VIVACE_ASSIGN(const StoredTensor* tensor, Find(weight));
-  const WeightSource source = {&weight, tensor, files_.Find(weight.scales)};
+  VIVACE_ASSIGN(const WeightSource source, Find(weight));
   return kernels::WeightView{LoadType(source, quantization_, ops), weight.rows, weight.cols,
                              nullptr};
 }
@@ -84,8 +85,7 @@ Result<kernels::WeightView> ModelFile::WeightShape(const WeightSpec& weight,
 Result<kernels::WeightView> ModelFile::Weight(const WeightSpec& weight,
                                               const kernels::BlockOps& ops,
                                               std::vector<std::byte>* scratch) const {
-  VIVACE_ASSIGN(const StoredTensor* tensor, Find(weight));
-  const WeightSource source = {&weight, tensor, files_.Find(weight.scales)};
+  VIVACE_ASSIGN(const WeightSource source, Find(weight));
   const DType dtype = LoadType(source, quantization_, ops);
   kernels::WeightView view{dtype, weight.rows, weight.cols, ContiguousRows(source)};
   if (view.data == nullptr || dtype != StoredType(source)) {
@@ -96,8 +96,7 @@ Result<kernels::WeightView> ModelFile::Weight(const WeightSpec& weight,
 }
 
 Result<kernels::WeightView> ModelFile::Weight(const WeightSpec& weight) const {
-  VIVACE_ASSIGN(const StoredTensor* tensor, Find(weight));
-  const WeightSource source = {&weight, tensor, files_.Find(weight.scales)};
+  VIVACE_ASSIGN(const WeightSource source, Find(weight));
   const kernels::WeightView view{StoredType(source), weight.rows, weight.cols,
                                  ContiguousRows(source)};
   if (view.data != nullptr) return view;
@@ -106,8 +105,8 @@ Result<kernels::WeightView> ModelFile::Weight(const WeightSpec& weight) const {
 }
 
 Status ModelFile::ReadVector(const WeightSpec& weight, float* out) const {
-  VIVACE_ASSIGN(const StoredTensor* tensor, Find(weight));
-  ReadRows({&weight, tensor, files_.Find(weight.scales)}, out);
+  VIVACE_ASSIGN(const WeightSource source, Find(weight));
+  ReadRows(source, out);
   if (weight.offset == 0.0f && weight.scale == 1.0f) return {};
   for (int64_t i = 0; i < int64_t{weight.rows} * weight.cols; ++i) {
     out[i] = (out[i] + weight.offset) * weight.scale;

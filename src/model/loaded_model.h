@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,8 @@
 #include "model/weight_files.h"
 
 namespace vivace::model {
+
+struct WeightSource;  // model/materialize.h
 
 class ModelFile {
  public:
@@ -66,7 +67,7 @@ class ModelFile {
   friend Result<ModelFile> CheckModel(WeightFiles files);
   ModelFile(WeightFiles files, ModelSpec spec);
 
-  Result<const StoredTensor*> Find(const WeightSpec& weight) const;
+  Result<WeightSource> Find(const WeightSpec& weight) const;
 
   WeightFiles files_;
   ModelSpec spec_;

@@ -1,6 +1,5 @@
 #include "model/materialize.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "quant/blocks.h"
@@ -61,20 +60,7 @@ void JoinMxRow(const WeightSource& source, int32_t row, std::byte* out) {
   }
 }
 
-// Column `spec.first_row + row * stride` of a transposed slice.
-void ReadColumn(const WeightSource& source, int32_t row, float* out) {
-  const WeightSpec& spec = *source.spec;
-  const uint64_t outputs = TransposedOutputs(source);
-  const uint64_t column = static_cast<uint64_t>(spec.first_row) +
-                          static_cast<uint64_t>(row) * static_cast<uint64_t>(spec.row_stride);
-  const uint64_t first = static_cast<uint64_t>(spec.slice) * SliceElements(source) + column;
-  for (int32_t j = 0; j < spec.cols; ++j) {
-    const uint64_t index = first + static_cast<uint64_t>(j) * outputs;
-    quant::DequantizeRow(*source.tensor->dtype, At(source, index), 1, out + j);
-  }
-}
-
-// All of a transposed slice whose rows are blocks, then turned.
+// A transposed slice: whole rows of it, since they may be blocks, turned.
 void ReadTurned(const WeightSource& source, float* out) {
   const WeightSpec& spec = *source.spec;
   const auto outputs = static_cast<int64_t>(TransposedOutputs(source));
@@ -101,7 +87,6 @@ const std::byte* StoredRow(const WeightSource& source, int32_t row,
 }
 
 void ReadRow(const WeightSource& source, int32_t row, std::vector<std::byte>& joined, float* out) {
-  if (source.spec->transposed) return ReadColumn(source, row, out);
   quant::DequantizeRow(StoredType(source), StoredRow(source, row, joined), source.spec->cols, out);
 }
 
@@ -150,10 +135,11 @@ const std::byte* ContiguousRows(const WeightSource& source) {
 DType LoadType(const WeightSource& source, std::optional<DType> quantization,
                const kernels::BlockOps& ops) {
   const WeightSpec& spec = *source.spec;
+  if (spec.full) return DType::kF32;
   DType dtype = StoredType(source);
   if (spec.transposed && !IsFloat(dtype)) dtype = DType::kF32;
   const auto packs = [&](DType d) { return ops.can_pack(d, spec.rows, spec.cols); };
-  if (quantization && IsFloat(dtype) && !spec.full && spec.rows > 1 && packs(*quantization)) {
+  if (quantization && IsFloat(dtype) && spec.rows > 1 && packs(*quantization)) {
     return *quantization;
   }
   if (packs(dtype)) return dtype;
@@ -163,7 +149,7 @@ DType LoadType(const WeightSource& source, std::optional<DType> quantization,
 
 void ReadRows(const WeightSource& source, float* out) {
   const WeightSpec& spec = *source.spec;
-  if (spec.transposed && !IsFloat(*source.tensor->dtype)) return ReadTurned(source, out);
+  if (spec.transposed) return ReadTurned(source, out);
   std::vector<std::byte> joined;
   for (int32_t row = 0; row < spec.rows; ++row) {
     ReadRow(source, row, joined, out + int64_t{row} * spec.cols);
@@ -175,7 +161,7 @@ Result<std::vector<std::byte>> MakeRows(const WeightSource& source, DType dtype)
   const DType stored = StoredType(source);
   const auto row_bytes = static_cast<size_t>(RowBytes(Info(dtype), spec.cols));
   std::vector<std::byte> rows(row_bytes * static_cast<size_t>(spec.rows));
-  if (spec.transposed && !IsFloat(stored)) {
+  if (spec.transposed) {
     std::vector<float> values(static_cast<size_t>(spec.rows) * static_cast<size_t>(spec.cols));
     ReadTurned(source, values.data());
     for (int32_t row = 0; row < spec.rows; ++row) {
@@ -188,7 +174,7 @@ Result<std::vector<std::byte>> MakeRows(const WeightSource& source, DType dtype)
   std::vector<float> values(static_cast<size_t>(spec.cols));
   for (int32_t row = 0; row < spec.rows; ++row) {
     std::byte* const out = rows.data() + static_cast<size_t>(row) * row_bytes;
-    if (!spec.transposed && stored == dtype) {
+    if (stored == dtype) {
       std::memcpy(out, StoredRow(source, row, joined), row_bytes);
     } else if (dtype == DType::kQ8_0 && RepacksAsQ8_0(stored)) {
       if (!quant::RepackAsQ8_0(stored, StoredRow(source, row, joined), spec.cols, out)) {

@@ -30,7 +30,7 @@ DType StoredType(const WeightSource& source);
 const std::byte* ContiguousRows(const WeightSource& source);
 
 // The type kernels of `ops` get: the stored one if they know it, else what is nearest; the one of
-// `quantization` if the weight is a matrix of floats that it suits.
+// `quantization` if the weight is a matrix of floats that it suits; fp32 if it is `full`.
 DType LoadType(const WeightSource& source, std::optional<DType> quantization,
                const kernels::BlockOps& ops);
 

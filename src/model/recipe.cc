@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <string>
 
-#include "formats/json_file.h"
 #include "formats/untrusted.h"
 #include "model/recipes/list.h"
 
@@ -41,17 +40,14 @@ constexpr std::string_view kRecurrent[] = {
     "plamo2",
 };
 
-using Names = std::span<const std::string_view> (*)(const Recipe&);
-
-Names NamesIn(SourceFormat format) {
-  if (format == SourceFormat::kGguf) return [](const Recipe& r) { return r.architectures; };
-  return [](const Recipe& r) { return r.hf.architectures; };
+std::span<const std::string_view> NamesOf(const Recipe& recipe, SourceFormat format) {
+  return format == SourceFormat::kGguf ? recipe.architectures : recipe.hf.architectures;
 }
 
 const Recipe* Find(std::string_view architecture, SourceFormat format) {
-  const Names names = NamesIn(format);
   for (const Recipe* recipe : kRecipes) {
-    if (std::ranges::find(names(*recipe), architecture) != names(*recipe).end()) return recipe;
+    const auto names = NamesOf(*recipe, format);
+    if (std::ranges::find(names, architecture) != names.end()) return recipe;
   }
   return nullptr;
 }
@@ -59,7 +55,7 @@ const Recipe* Find(std::string_view architecture, SourceFormat format) {
 std::string KnownArchitectures(SourceFormat format) {
   std::string known;
   for (const Recipe* recipe : kRecipes) {
-    for (const std::string_view name : NamesIn(format)(*recipe)) {
+    for (const std::string_view name : NamesOf(*recipe, format)) {
       if (!known.empty()) known += ", ";
       known += name;
     }

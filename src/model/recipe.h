@@ -18,7 +18,8 @@ struct Recipe {
   std::span<const std::string_view> architectures;  // what GGUF files call it; may be empty
   HfNames hf;                                       // and Hugging Face folders
   // Reads and range-checks the hyper-parameters, names every weight with its exact shape. The
-  // optional weights it names are those the source has. Reads no weight but rope_freqs.
+  // optional weights it names are those the source has. Reads no weight but the divisors of RoPE's
+  // frequencies.
   Result<ModelSpec> (*build)(const ModelSource& source);
 };
 

@@ -57,7 +57,7 @@ TEST(Rope, AgreesWithTheOracle) {
   }
 }
 
-TEST(Rope, EveryKindHasACase) {
+TEST(Rope, EveryKindThatIgnoresThePromptHasACase) {
   for (const auto kind :
        {RopeScaling::kNone, RopeScaling::kLinear, RopeScaling::kLlama3, RopeScaling::kYarn}) {
     bool found = false;

@@ -32,7 +32,8 @@ struct WeightSpec {
   float offset = 0.0f;      // added to every value: 1 for Gemma's norms as Hugging Face stores them
   float scale = 1.0f;       // then multiplied; of vectors only, as `offset`
   std::string scales = {};  // MXFP4 in two tensors: the one with the scales; else empty
-  bool full = false;        // stays as it is under --quantization: routers, which are fragile
+  // Packed as fp32 whatever the file or --quantization says: routers, whose products decide.
+  bool full = false;
 
   bool present() const { return !name.empty(); }
 };

@@ -10,7 +10,6 @@ WeightFiles::WeightFiles(std::vector<formats::GgufFile> parts) : files_(std::mov
     for (const formats::GgufTensor& tensor : files[part].tensors()) {
       const formats::GgmlType& type = *tensor.type;
       tensors_.push_back({.name = tensor.name,
-                          .type_name = type.name,
                           .dtype = type.dtype,
                           .shape = {tensor.dims.rend() - tensor.rank, tensor.dims.rend()},
                           .data = tensor.data,
@@ -27,7 +26,6 @@ WeightFiles::WeightFiles(formats::HfFolder folder)
   for (size_t part = 0; part < shards.size(); ++part) {
     for (const formats::SafetensorsTensor& tensor : shards[part].tensors()) {
       tensors_.push_back({.name = tensor.name,
-                          .type_name = tensor.type->name,
                           .dtype = tensor.type->dtype,
                           .shape = tensor.shape,
                           .data = tensor.data,

@@ -21,7 +21,6 @@ namespace vivace::model {
 
 struct StoredTensor {
   std::string_view name;
-  std::string_view type_name;
   std::optional<DType> dtype;   // none: a type we cannot compute with
   std::vector<uint64_t> shape;  // slowest first
   std::span<const std::byte> data;

@@ -30,6 +30,19 @@ bool IsVectorType(DType dtype) {
   return std::ranges::find(kVectorTypes, dtype) != std::end(kVectorTypes);
 }
 
+// Some rows of slice `slice`, of a tensor yet to be named.
+WeightSpec Place(int64_t slice, int64_t slices, const RowRange& rows, int64_t cols) {
+  return {.name = {},
+          .rows = static_cast<int32_t>(rows.count),
+          .cols = static_cast<int32_t>(cols),
+          .slice = static_cast<int32_t>(slice),
+          .slices = static_cast<int32_t>(slices),
+          .first_row = static_cast<int32_t>(rows.first),
+          .row_stride = rows.stride};
+}
+
+WeightSpec Whole(int64_t rows, int64_t cols) { return Place(0, 1, {rows, 0, rows}, cols); }
+
 }  // namespace
 
 tl::unexpected<Error> WeightTable::Missing(std::string_view name) const {
@@ -53,35 +66,24 @@ Result<SourceTensor> WeightTable::Find(std::string_view name,
   return *std::move(tensor);
 }
 
-Result<WeightSpec> WeightTable::Typed(std::string_view name, const SourceTensor& tensor,
-                                      bool vector) const {
+Result<WeightSpec> WeightTable::Typed(std::string_view name, std::initializer_list<int64_t> shape,
+                                      bool vector, WeightSpec place) {
+  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, shape));
   if (!tensor.dtype || (vector && !IsVectorType(*tensor.dtype))) {
     return source_.TensorFault(ErrorCode::kUnsupported, "unsupported_type", name,
                                fmt::format("{} of type {} are not supported",
                                            vector ? "vectors" : "weights", tensor.type_name));
   }
-  return WeightSpec{.name = std::string(tensor.name)};
+  place.name = tensor.name;
+  return place;
 }
 
 Result<WeightSpec> WeightTable::Matrix(std::string_view name, int64_t rows, int64_t cols) {
-  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {rows, cols}));
-  VIVACE_ASSIGN(WeightSpec weight, Typed(name, tensor, /*vector=*/false));
-  weight.rows = static_cast<int32_t>(rows);
-  weight.cols = static_cast<int32_t>(cols);
-  return weight;
+  return Placed(name, {rows, cols}, Whole(rows, cols));
 }
 
 Result<WeightSpec> WeightTable::Vector(std::string_view name, int64_t length) {
-  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {1, length}));
-  VIVACE_ASSIGN(WeightSpec weight, Typed(name, tensor, /*vector=*/true));
-  weight.rows = 1;
-  weight.cols = static_cast<int32_t>(length);
-  return weight;
-}
-
-Result<WeightSpec> WeightTable::OptionalVector(std::string_view name, int64_t length) {
-  if (!Has(name)) return WeightSpec{};
-  return Vector(name, length);
+  return Typed(name, {1, length}, /*vector=*/true, Whole(1, length));
 }
 
 Result<LinearSpec> WeightTable::Linear(std::string_view name, int64_t rows, int64_t cols,
@@ -106,43 +108,22 @@ Result<LinearSpec> WeightTable::Rows(std::string_view name, const RowRange& rows
   return linear;
 }
 
-namespace {
-
-void Place(WeightSpec& weight, int64_t slice, int64_t slices, const RowRange& rows, int64_t cols) {
-  weight.rows = static_cast<int32_t>(rows.count);
-  weight.cols = static_cast<int32_t>(cols);
-  weight.slice = static_cast<int32_t>(slice);
-  weight.slices = static_cast<int32_t>(slices);
-  weight.first_row = static_cast<int32_t>(rows.first);
-  weight.row_stride = rows.stride;
-}
-
-}  // namespace
-
 Result<WeightSpec> WeightTable::Slice(std::string_view name, int64_t slice, int64_t slices,
                                       const RowRange& rows, int64_t cols) {
-  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {slices, rows.total, cols}));
-  VIVACE_ASSIGN(WeightSpec weight, Typed(name, tensor, /*vector=*/false));
-  Place(weight, slice, slices, rows, cols);
-  return weight;
+  return Placed(name, {slices, rows.total, cols}, Place(slice, slices, rows, cols));
 }
 
 Result<WeightSpec> WeightTable::TransposedSlice(std::string_view name, int64_t slice,
                                                 int64_t slices, const RowRange& rows,
                                                 int64_t cols) {
-  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {slices, cols, rows.total}));
-  VIVACE_ASSIGN(WeightSpec weight, Typed(name, tensor, /*vector=*/false));
-  Place(weight, slice, slices, rows, cols);
-  weight.transposed = true;
-  return weight;
+  WeightSpec place = Place(slice, slices, rows, cols);
+  place.transposed = true;
+  return Placed(name, {slices, cols, rows.total}, std::move(place));
 }
 
 Result<WeightSpec> WeightTable::Placed(std::string_view name, std::initializer_list<int64_t> shape,
                                        WeightSpec place) {
-  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, shape));
-  VIVACE_ASSIGN(const WeightSpec weight, Typed(name, tensor, /*vector=*/false));
-  place.name = weight.name;
-  return place;
+  return Typed(name, shape, /*vector=*/false, std::move(place));
 }
 
 Result<WeightSpec> WeightTable::MxSlice(std::string_view blocks, std::string_view scales,
@@ -159,18 +140,15 @@ Result<WeightSpec> WeightTable::MxSlice(std::string_view blocks, std::string_vie
           fmt::format("is of type {}, U8 in whole blocks is needed", tensor.type_name));
     }
   }
-  WeightSpec weight{.name = std::string(pairs.name)};
-  Place(weight, slice, slices, rows, cols);
+  WeightSpec weight = Place(slice, slices, rows, cols);
+  weight.name = pairs.name;
   weight.scales = exponents.name;
   return weight;
 }
 
 Result<WeightSpec> WeightTable::VectorSlice(std::string_view name, int64_t slice, int64_t slices,
                                             const RowRange& rows) {
-  VIVACE_ASSIGN(const SourceTensor tensor, Find(name, {slices, rows.total}));
-  VIVACE_ASSIGN(WeightSpec weight, Typed(name, tensor, /*vector=*/true));
-  Place(weight, slice, slices, rows, /*cols=*/1);
-  return weight;
+  return Typed(name, {slices, rows.total}, /*vector=*/true, Place(slice, slices, rows, /*cols=*/1));
 }
 
 Result<std::vector<float>> WeightTable::ReadFloats(std::string_view name, int64_t length) {

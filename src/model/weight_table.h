@@ -35,8 +35,6 @@ class WeightTable {
   // hyper-parameters or products of two of them.
   Result<WeightSpec> Matrix(std::string_view name, int64_t rows, int64_t cols);
   Result<WeightSpec> Vector(std::string_view name, int64_t length);
-  // A weight that is not present if the file has none.
-  Result<WeightSpec> OptionalVector(std::string_view name, int64_t length);
   // `name`.weight, and `name`.bias as `bias` says.
   Result<LinearSpec> Linear(std::string_view name, int64_t rows, int64_t cols,
                             Bias bias = Bias::kOptional);
@@ -72,7 +70,9 @@ class WeightTable {
 
  private:
   Result<SourceTensor> Find(std::string_view name, std::initializer_list<int64_t> shape);
-  Result<WeightSpec> Typed(std::string_view name, const SourceTensor& tensor, bool vector) const;
+  // Placed, of types that matrices or vectors may have.
+  Result<WeightSpec> Typed(std::string_view name, std::initializer_list<int64_t> shape, bool vector,
+                           WeightSpec place);
   tl::unexpected<Error> Missing(std::string_view name) const;
 
   const ModelSource& source_;

@@ -109,6 +109,13 @@ struct IQ4_XS {  // 8 sub-blocks of 32: d * (scale - 32) * kIq4Values[q]
   U16 scales_h;
   uint8_t scales_l[4];
   uint8_t qs[128];
+
+  // Scale i (0 .. 7), offset taken off: 4 low bits packed in pairs, 2 high bits in one word.
+  constexpr int8_t Scale(int i) const {
+    const int low = (scales_l[i / 2] >> (4 * (i % 2))) & 15;
+    const int high = (scales_h.get() >> (2 * i)) & 3;
+    return static_cast<int8_t>((low | high << 4) - 32);
+  }
 };
 
 static_assert(sizeof(Q4_0) == 18 && alignof(Q4_0) == 1);

@@ -67,9 +67,7 @@ void Expand(const MXFP4& block, float* out) {
 void Expand(const IQ4_XS& block, float* out) {
   const float d = block.d.get();
   for (int i = 0; i < 8; ++i) {
-    const int low = (block.scales_l[i / 2] >> (4 * (i % 2))) & 15;
-    const int high = (block.scales_h.get() >> (2 * i)) & 3;
-    const float scale = d * static_cast<float>((low | high << 4) - 32);
+    const float scale = d * static_cast<float>(block.Scale(i));
     ExpandCodebook(block.qs + 16 * i, kIq4Values, scale, out + 32 * i);
   }
 }

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -10,18 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "quant/blocks.h"
+#include "quant/half.h"
+#include "quant/testing/golden.h"
 
 namespace vivace::quant {
 namespace {
-
-std::vector<std::byte> FromHex(const std::string& hex) {
-  std::vector<std::byte> bytes(hex.size() / 2);
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<std::byte>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
-  }
-  return bytes;
-}
 
 struct Golden {
   std::vector<std::byte> data;
@@ -35,9 +27,7 @@ std::map<std::string, Golden> ReadGolden() {
   for (std::string name, data, values; file >> name >> data >> values;) {
     Golden& row = golden[name];
     row.data = FromHex(data);
-    const auto bytes = FromHex(values);
-    row.values.resize(bytes.size() / 4);
-    std::memcpy(row.values.data(), bytes.data(), bytes.size());
+    row.values = FloatsFromHex(values);
   }
   return golden;
 }
@@ -47,17 +37,14 @@ TEST(Dequantize, EqualsGgufPy) {
   ASSERT_EQ(golden.size(), kNumDTypes - 1u) << "every format but F32";
   for (const auto& [name, row] : golden) {
     SCOPED_TRACE(name);
-    const DTypeInfo* info = nullptr;
-    for (int i = 0; i < kNumDTypes; ++i) {
-      if (Info(static_cast<DType>(i)).name == name) info = &Info(static_cast<DType>(i));
-    }
-    ASSERT_NE(info, nullptr);
+    const DTypeInfo& info = Info(TypeNamed(name));
+    ASSERT_EQ(info.name, name);
     const auto elems = static_cast<int64_t>(row.values.size());
-    ASSERT_EQ(RowBytes(*info, elems), static_cast<int64_t>(row.data.size()));
+    ASSERT_EQ(RowBytes(info, elems), static_cast<int64_t>(row.data.size()));
     std::vector<std::byte> shifted(row.data.size() + 1);  // blocks need no alignment
     std::memcpy(shifted.data() + 1, row.data.data(), row.data.size());
     std::vector<float> out(row.values.size());
-    DequantizeRow(info->dtype, shifted.data() + 1, elems, out.data());
+    DequantizeRow(info.dtype, shifted.data() + 1, elems, out.data());
     for (size_t i = 0; i < out.size(); ++i) {
       // The oracle multiplies in another order for some formats: one rounding apart at most.
       ASSERT_NEAR(out[i], row.values[i], std::abs(row.values[i]) * 2.5e-7f + 1e-7f) << i;

@@ -127,10 +127,8 @@ bool Repack(const MXFP4& block, Q8_0* out) {
 
 bool Repack(const IQ4_XS& block, Q8_0* out) {
   for (int i = 0; i < 8; ++i) {
-    const int low = (block.scales_l[i / 2] >> (4 * (i % 2))) & 15;
-    const int high = (block.scales_h.get() >> (2 * i)) & 3;
-    PutCodebook(block.qs + 16 * i, kIq4Values,
-                block.d.get() * static_cast<float>((low | high << 4) - 32), out[i]);
+    const float scale = block.d.get() * static_cast<float>(block.Scale(i));
+    PutCodebook(block.qs + 16 * i, kIq4Values, scale, out[i]);
   }
   return true;
 }

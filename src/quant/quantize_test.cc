@@ -12,25 +12,10 @@
 
 #include "quant/blocks.h"
 #include "quant/dequantize.h"
+#include "quant/testing/golden.h"
 
 namespace vivace::quant {
 namespace {
-
-std::vector<std::byte> FromHex(const std::string& hex) {
-  std::vector<std::byte> bytes(hex.size() / 2);
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<std::byte>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
-  }
-  return bytes;
-}
-
-DType TypeNamed(std::string_view name) {
-  for (int i = 0; i < kNumDTypes; ++i) {
-    if (Info(static_cast<DType>(i)).name == name) return static_cast<DType>(i);
-  }
-  ADD_FAILURE() << name;
-  return DType::kF32;
-}
 
 // Made by tests/oracles/quantize_golden.py with gguf-py.
 TEST(Quantize, EqualsGgufPy) {
@@ -40,9 +25,7 @@ TEST(Quantize, EqualsGgufPy) {
     SCOPED_TRACE(name);
     const DType dtype = TypeNamed(name);
     ASSERT_TRUE(CanQuantize(dtype));
-    const auto bytes = FromHex(values);
-    std::vector<float> row(bytes.size() / 4);
-    std::memcpy(row.data(), bytes.data(), bytes.size());
+    const auto row = FloatsFromHex(values);
     const auto want = FromHex(data);
     std::vector<std::byte> got(want.size());
     QuantizeRow(dtype, row.data(), static_cast<int64_t>(row.size()), got.data());

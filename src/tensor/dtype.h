@@ -24,7 +24,7 @@ enum class DType : uint8_t {
   kIQ4_NL,
   kIQ4_XS,
   kMXFP4,
-  kIQ1_S,  // from here on: read by expanding, no kernel computes with them
+  kIQ1_S,  // from here on: for the reference kernels only, all others need them expanded
   kIQ1_M,
   kIQ2_XXS,
   kIQ2_XS,

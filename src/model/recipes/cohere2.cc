@@ -12,11 +12,10 @@ Result<ModelSpec> Build(const ModelSource& source) {
                                           .parallel = true,
                                           .gguf_interleaved_rope = true,
                                           .hf_interleaved_rope = true}));
-  VIVACE_ASSIGN(const std::vector<int32_t> windows, d.Windows(/*period=*/4));
+  VIVACE_ASSIGN(d.windows, d.Windows(/*period=*/4));
   VIVACE_ASSIGN(const double scale, ReadFloatOr(source, "logit_scale", 1e-6, 1e6, 0.0625));
   d.spec().final_norm.weight.scale = static_cast<float>(scale);
-  return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
-    layer->attention.window = windows[static_cast<size_t>(i)];
+  return d.Build([&](int64_t, LayerSpec* layer) -> Status {
     if (layer->attention.window == 0) layer->attention.rope = {};
     return {};
   });

@@ -3,13 +3,13 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/limits.h"
 #include "model/rope.h"
 
 namespace vivace::model {
 namespace {
 
 constexpr int64_t kMaxDim = 1 << 12;
-constexpr int64_t kMaxFfn = 1 << 22;
 // The norms of latents do not follow the file's epsilon, as transformers has them.
 constexpr float kLatentEps = 1e-6f;
 
@@ -159,7 +159,7 @@ Result<Experts> ReadExperts(const Decoder& d, const DeepseekTraits& traits) {
   Experts e = {};
   e.sigmoid = traits.sigmoid;
   VIVACE_ASSIGN(e.dense_layers, ReadIntOr(source, "leading_dense_block_count", 0, UINT32_MAX, 0));
-  VIVACE_ASSIGN(e.ffn, ReadIntInRange(source, "expert_feed_forward_length", 1, kMaxFfn));
+  VIVACE_ASSIGN(e.ffn, ReadIntInRange(source, "expert_feed_forward_length", 1, limits::kMaxFfn));
   VIVACE_ASSIGN(e.shared, ReadIntOr(source, "expert_shared_count", 0, 1 << 10, 0));
   if (!d.is_gguf()) return e;
   constexpr int64_t kSigmoid = 2;  // llama.cpp's number of it

@@ -11,11 +11,10 @@ Result<ModelSpec> Build(const ModelSource& source) {
       Decoder d,
       Decoder::Open(source, kExaone4.name,
                     {.pre_norms = false, .post_norms = true, .qk_norm = QkNorm::kPerHead}));
-  VIVACE_ASSIGN(const std::vector<int32_t> windows, d.Windows(/*period=*/4));
+  VIVACE_ASSIGN(d.windows, d.Windows(/*period=*/4));
   VIVACE_ASSIGN(const int64_t window,
                 ReadIntOr(source, "attention.sliding_window", 0, UINT32_MAX, 0));
-  return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
-    layer->attention.window = windows[static_cast<size_t>(i)];
+  return d.Build([&](int64_t, LayerSpec* layer) -> Status {
     if (window > 0 && layer->attention.window == 0) layer->attention.rope = {};
     return {};
   });

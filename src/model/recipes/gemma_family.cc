@@ -48,7 +48,7 @@ Result<ModelSpec> BuildGemma(const ModelSource& source, std::string_view recipe,
                                           .qk_norm = traits.qk_norm,
                                           .activation = kernels::Activation::kGeluTanh,
                                           .rope_theta = traits.local_rope ? 1e6 : 10000.0}));
-  VIVACE_ASSIGN(const std::vector<int32_t> windows, d.Windows(traits.period));
+  VIVACE_ASSIGN(d.windows, d.Windows(traits.period));
   VIVACE_ASSIGN(const double scale, AttentionScale(d, traits));
   VIVACE_ASSIGN(const double cap, ReadFloatOr(source, "attn_logit_softcapping", 0.0, kMaxCap, 0.0));
   VIVACE_ASSIGN(const double final_cap,
@@ -56,9 +56,8 @@ Result<ModelSpec> BuildGemma(const ModelSource& source, std::string_view recipe,
   VIVACE_ASSIGN(const RopeSpec local, traits.local_rope ? LocalRope(d) : d.rope());
   d.spec().logit_softcap = static_cast<float>(final_cap);
   d.spec().embedding_scale = std::sqrt(static_cast<float>(d.hparams().hidden));
-  return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
+  return d.Build([&](int64_t, LayerSpec* layer) -> Status {
     AttentionSpec& a = layer->attention;
-    a.window = windows[static_cast<size_t>(i)];
     if (a.window > 0) a.rope = local;
     a.scale = static_cast<float>(scale);
     a.softcap = static_cast<float>(cap);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/loaded_model.h"
+#include "model/rope.h"
 
 namespace vivace::model {
 namespace {
@@ -37,15 +38,14 @@ std::vector<float> Values(const ModelFile& model, const WeightSpec& weight) {
 }
 
 // Rows of heads whose pairs lie side by side, as rows whose pairs lie half a rotation apart.
-std::vector<float> Unpaired(const std::vector<float>& values, int32_t head_dim, int32_t dims,
-                            int32_t cols) {
+std::vector<float> Unpaired(const std::vector<float>& values, int32_t head_dim, int32_t cols) {
   std::vector<float> out = values;
   const auto width = static_cast<size_t>(cols);
   for (size_t row = 0; row < values.size() / width; ++row) {
     const auto dim = static_cast<int32_t>(row) % head_dim;
-    if (dim >= dims) continue;
     const size_t head = row - static_cast<size_t>(dim);
-    const size_t from = head + static_cast<size_t>(dim < dims / 2 ? 2 * dim : 2 * dim - dims + 1);
+    const size_t from =
+        head + static_cast<size_t>(dim < head_dim / 2 ? 2 * dim : 2 * dim - head_dim + 1);
     std::copy_n(values.begin() + static_cast<int64_t>(from * width), width,
                 out.begin() + static_cast<int64_t>(row * width));
   }
@@ -102,7 +102,7 @@ class Twins {
     if (!y.present() || !paired()) {
       return Near(what, Values(hf_, x), values);
     }
-    Near(what, Values(hf_, x), Unpaired(values, b.head_dim, b.head_dim, y.rows == 1 ? 1 : y.cols));
+    Near(what, Values(hf_, x), Unpaired(values, b.head_dim, y.rows == 1 ? 1 : y.cols));
   }
 
   // Layers without RoPE have the rows of the others.
@@ -114,6 +114,12 @@ class Twins {
   void Rope(const RopeSpec& a, const RopeSpec& b) {
     EXPECT_EQ(a.dims, b.dims);
     EXPECT_EQ(a.theta, b.theta);
+    for (const int64_t tokens : {int64_t{0}, a.original_context + int64_t{1}}) {
+      const auto x = InverseFrequencies(a, tokens), y = InverseFrequencies(b, tokens);
+      ASSERT_EQ(x.size(), y.size());
+      for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i] / y[i], 1.0, 1e-6) << i;
+    }
+    EXPECT_NEAR(AttentionFactor(a), AttentionFactor(b), 1e-6);
     // Llama 3's scaling is divisors there.
     if (b.freq_divisors.empty()) {
       EXPECT_EQ(a.scaling, b.scaling);
@@ -174,6 +180,7 @@ class Twins {
   void Mlp(const MlpSpec& a, const MlpSpec& b) {
     EXPECT_EQ(a.activation, b.activation);
     EXPECT_EQ(a.activation_alpha, b.activation_alpha);
+    EXPECT_EQ(a.activation_limit, b.activation_limit);
     Norm("mlp norm", a.norm, b.norm);
     Norm("mlp post_norm", a.post_norm, b.post_norm);
     FeedForward(a.dense, b.dense);

@@ -1,6 +1,7 @@
 // gpt-oss: a sink in each head's softmax, experts with biases and a clamped activation, a router
 // that weighs only the experts it chose, YaRN. Experts may be MXFP4, which Hugging Face keeps in
 // two tensors each; there gate and up take turns.
+#include "base/limits.h"
 #include "model/decoder.h"
 #include "model/recipes/list.h"
 
@@ -86,14 +87,13 @@ Result<ModelSpec> Build(const ModelSource& source) {
                                           .rope_theta = 150000.0}));
   // The ramp between turning and stretched pairs ends inside a pair; GGUF files do not say it.
   if (d.is_gguf()) d.rope().truncate = false;
-  VIVACE_ASSIGN(const std::vector<int32_t> windows, d.Windows(/*period=*/2));
-  VIVACE_ASSIGN(const int64_t ffn,
-                ReadIntOr(source, "expert_feed_forward_length", 1, 1 << 22, d.hparams().ffn));
+  VIVACE_ASSIGN(d.windows, d.Windows(/*period=*/2));
+  VIVACE_ASSIGN(const int64_t ffn, ReadIntOr(source, "expert_feed_forward_length", 1,
+                                             limits::kMaxFfn, d.hparams().ffn));
   VIVACE_ASSIGN(const double alpha, ReadFloatOr(source, "swiglu_alpha", 1e-3, 1e3, 1.702));
   VIVACE_ASSIGN(const double limit, ReadFloatOr(source, "swiglu_limit", 1e-3, 1e6, 7.0));
   d.has_dense_mlp = [](int64_t) { return false; };
   return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
-    layer->attention.window = windows[static_cast<size_t>(i)];
     layer->mlp.activation_alpha = static_cast<float>(alpha);
     layer->mlp.activation_limit = static_cast<float>(limit);
     return BuildLayer(d, i, ffn, layer);

@@ -9,11 +9,8 @@ namespace {
 Result<ModelSpec> Build(const ModelSource& source) {
   VIVACE_ASSIGN(Decoder d,
                 Decoder::Open(source, kPhi3.name, {.fused_qkv = true, .fused_gate_up = true}));
-  VIVACE_ASSIGN(const std::vector<int32_t> windows, d.Windows(/*period=*/0));
-  return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
-    layer->attention.window = windows[static_cast<size_t>(i)];
-    return {};
-  });
+  VIVACE_ASSIGN(d.windows, d.Windows(/*period=*/0));
+  return d.Build();
 }
 
 constexpr std::string_view kGguf[] = {"phi3"};

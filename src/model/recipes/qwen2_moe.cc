@@ -1,26 +1,25 @@
 // Qwen 2 with experts: beside the chosen ones a shared one, scaled by a gate of its own. The chosen
 // ones' weights are taken as the softmax of all has them.
+#include "base/limits.h"
 #include "model/recipes/list.h"
 #include "model/recipes/qwen_family.h"
 
 namespace vivace::model {
 namespace {
 
-constexpr int64_t kMaxFfn = 1 << 22;
-
 Result<ModelSpec> Build(const ModelSource& source) {
   VIVACE_ASSIGN(Decoder d, Decoder::Open(source, kQwen2Moe.name, {.bias = Bias::kNone}));
-  VIVACE_ASSIGN(const std::vector<int32_t> windows, QwenWindows(d, /*by_depth=*/false));
+  VIVACE_ASSIGN(d.windows, QwenWindows(d, /*by_depth=*/false));
   VIVACE_ASSIGN(const std::vector<bool> dense, QwenDenseLayers(d));
   VIVACE_ASSIGN(const int64_t used, ReadIntInRange(source, "expert_used_count", 1, UINT32_MAX));
   // Early GGUF files have only the width of all experts together.
-  VIVACE_ASSIGN(const int64_t ffn, ReadIntOr(source, "expert_feed_forward_length", 1, kMaxFfn,
-                                             std::max<int64_t>(d.hparams().ffn / used, 1)));
+  VIVACE_ASSIGN(const int64_t ffn,
+                ReadIntOr(source, "expert_feed_forward_length", 1, limits::kMaxFfn,
+                          std::max<int64_t>(d.hparams().ffn / used, 1)));
   VIVACE_ASSIGN(const int64_t shared_ffn, ReadIntOr(source, "expert_shared_feed_forward_length", 1,
-                                                    kMaxFfn, d.hparams().ffn));
+                                                    limits::kMaxFfn, d.hparams().ffn));
   d.has_dense_mlp = [&](int64_t i) { return dense[static_cast<size_t>(i)]; };
   return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
-    layer->attention.window = windows[static_cast<size_t>(i)];
     if (dense[static_cast<size_t>(i)]) return {};
     VIVACE_ASSIGN(MoeSpec moe, d.Moe(i, ffn, {}));
     VIVACE_ASSIGN(moe.shared, d.FeedForward(i, "_shexp", shared_ffn));

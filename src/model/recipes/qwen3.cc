@@ -7,11 +7,8 @@ namespace {
 
 Result<ModelSpec> Build(const ModelSource& source) {
   VIVACE_ASSIGN(Decoder d, Decoder::Open(source, kQwen3.name, {.qk_norm = QkNorm::kPerHead}));
-  VIVACE_ASSIGN(const std::vector<int32_t> windows, QwenWindows(d, /*by_depth=*/true));
-  return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
-    layer->attention.window = windows[static_cast<size_t>(i)];
-    return {};
-  });
+  VIVACE_ASSIGN(d.windows, QwenWindows(d, /*by_depth=*/true));
+  return d.Build();
 }
 
 constexpr std::string_view kGguf[] = {"qwen3"};

@@ -5,8 +5,9 @@
 
 namespace vivace::model {
 
-// Windows by layer: none unless the file turns them on. `by_depth`: the first max_window_layers see
-// everything where no list of layer types says otherwise; else all layers have a window.
+// `windows` of a Decoder: none unless the file turns them on. `by_depth`: the first
+// max_window_layers see everything where no list of layer types says otherwise; else all layers
+// have a window.
 Result<std::vector<int32_t>> QwenWindows(const Decoder& d, bool by_depth);
 
 // Layers without experts: those of mlp_only_layers and all but each decoder_sparse_step-th. GGUF

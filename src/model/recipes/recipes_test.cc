@@ -18,6 +18,7 @@
 #include "model/loaded_model.h"
 #include "model/recipe.h"
 #include "model/recipes/list.h"
+#include "model/testing/any_type.h"
 
 namespace vivace::model {
 namespace {
@@ -70,16 +71,6 @@ ModelSpec SpecAfter(const std::string& name, const std::function<void(json::obje
   auto model = Copy(name, config).Open();
   EXPECT_TRUE(model) << model.error().message;
   return model ? model->spec() : ModelSpec{};
-}
-
-// A tier whose kernels know every type, as the reference tier's do.
-const kernels::BlockOps& AnyType() {
-  static const kernels::BlockOps ops = [] {
-    kernels::BlockOps any = {};
-    any.can_pack = [](DType, int32_t, int32_t) { return true; };
-    return any;
-  }();
-  return ops;
 }
 
 class Recipes : public ::testing::Test {

@@ -9,19 +9,12 @@ namespace {
 // True where a layer is rotated.
 Result<std::vector<bool>> RotatedLayers(const Decoder& d) {
   const ModelSource& source = d.source();
-  const auto layers = static_cast<size_t>(d.hparams().layers);
-  if (source.Has("rope.layers")) {
-    VIVACE_ASSIGN(std::vector<bool> rotated, source.GetFlags("rope.layers"));
-    if (rotated.size() == layers) return rotated;
-    return source.KeyFault(ErrorCode::kCorruptData, "hparam_range", "rope.layers",
-                           fmt::format("has {} items for {} layers", rotated.size(), layers));
-  }
+  const int64_t layers = d.hparams().layers;
+  if (source.Has("rope.layers")) return ReadLayerFlags(source, "rope.layers", layers);
   VIVACE_ASSIGN(const int64_t interval,
                 ReadIntOr(source, "rope.layer_interval", 1, limits::kMaxLayers, 4));
-  std::vector<bool> rotated(layers);
-  for (size_t i = 0; i < layers; ++i) {
-    rotated[i] = (i + 1) % static_cast<size_t>(interval) != 0;
-  }
+  std::vector<bool> rotated;
+  for (int64_t i = 0; i < layers; ++i) rotated.push_back((i + 1) % interval != 0);
   return rotated;
 }
 
@@ -29,9 +22,8 @@ Result<ModelSpec> Build(const ModelSource& source) {
   VIVACE_ASSIGN(Decoder d, Decoder::Open(source, kSmolLm3.name,
                                          {.gguf_interleaved_rope = true, .rope_theta = 2e6}));
   VIVACE_ASSIGN(const std::vector<bool> rotated, RotatedLayers(d));
-  VIVACE_ASSIGN(const std::vector<int32_t> windows, d.Windows(/*period=*/1));
+  VIVACE_ASSIGN(d.windows, d.Windows(/*period=*/1));
   return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
-    layer->attention.window = windows[static_cast<size_t>(i)];
     if (!rotated[static_cast<size_t>(i)]) layer->attention.rope = {};
     return {};
   });

@@ -12,11 +12,8 @@ Result<ModelSpec> Build(const ModelSource& source) {
                                           .norm_bias = true,
                                           .gated = false,
                                           .activation = kernels::Activation::kGeluTanh}));
-  VIVACE_ASSIGN(const std::vector<int32_t> windows, d.Windows(/*period=*/0));
-  return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
-    layer->attention.window = windows[static_cast<size_t>(i)];
-    return {};
-  });
+  VIVACE_ASSIGN(d.windows, d.Windows(/*period=*/0));
+  return d.Build();
 }
 
 constexpr std::string_view kGguf[] = {"starcoder2"};
