@@ -25,6 +25,7 @@ inline constexpr size_t kMaxConfigBytes = 4u << 20;       // config.json, genera
 inline constexpr size_t kMaxShardIndexBytes = 32u << 20;  // model.safetensors.index.json
 inline constexpr size_t kMaxModelParts = 1'024;           // files of one model
 inline constexpr int32_t kMaxExperts = 4'096;
+inline constexpr int64_t kMaxFfn = 1 << 22;  // width of an MLP, or of an expert
 inline constexpr size_t kMaxEosTokens = 64;
 
 // Tokenizers.

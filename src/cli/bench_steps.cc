@@ -60,9 +60,8 @@ Command MakeCommand(Options* options) {
                       steps.rounds = rounds[0];
                       return {};
                     }}};
-  for (Flag& flag : EngineFlags(&steps.engine)) {
-    if (std::ranges::find(kEngineFlags, flag.name) != std::end(kEngineFlags))
-      command.flags.push_back(std::move(flag));
+  for (Flag& flag : EngineFlags(&steps.engine, kEngineFlags)) {
+    command.flags.push_back(std::move(flag));
   }
   for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
   command.flags.push_back(

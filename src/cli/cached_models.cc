@@ -7,15 +7,15 @@
 
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/environment.h"
 #include "cli/flags.h"
-#include "cli/model_argument.h"
 #include "hub/cache.h"
 
 namespace vivace::cli {
 namespace {
 
 struct ListOptions {
-  hub::HubConfig config = HubOptions().config;
+  hub::HubConfig config = HubFromEnvironment();
   bool json = false;
 };
 
@@ -81,7 +81,7 @@ int List(std::span<const std::string> args) {
 }
 
 int Remove(std::span<const std::string> args) {
-  const hub::HubConfig config = HubOptions().config;
+  const hub::HubConfig config = HubFromEnvironment();
   const Command command = {
       .name = "rm",
       .positional = "ORG/NAME[:FILE]",

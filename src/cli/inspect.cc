@@ -23,9 +23,11 @@ Command MakeCommand(Options* options) {
       .positional = "FILE | MODEL",
       .summary = "Shows what a model file holds and whether Vivace can serve it.",
       .details =
-          "--check takes a GGUF, safetensors or tokenizer.json file or a .jinja chat "
-          "template, does all the checks\nthat loading it would, and exits 0, or 1 with "
-          "one line on stderr.",
+          "--check takes a model (a file, a folder or a name), a safetensors or tokenizer.json "
+          "file "
+          "or a .jinja chat\ntemplate, does all the checks that loading it would, and exits 0, or "
+          "1 "
+          "with one line on stderr.",
       .flags = {{"check", "", "off", "only check, print nothing but the fault",
                  StoreSwitch(&options->check)},
                 {"tensors", "", "on", "list every tensor", StoreSwitch(&options->tensors)},

@@ -1,11 +1,8 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <boost/json.hpp>
-#include <cstdio>
-#include <memory>
 
+#include "base/resident_memory.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
@@ -42,32 +39,17 @@ Command MakeCommand(Options* options) {
           "  vivace plan model.gguf --max-model-len 8K --max-num-seqs 16\n"
           "  vivace plan org/name --kv-cache-dtype int8 --json",
       .flags = {}};
-  for (Flag& flag : EngineFlags(&options->engine)) {
-    if (std::ranges::find(kFlags, flag.name) != std::end(kFlags)) {
-      command.flags.push_back(std::move(flag));
-    }
-  }
+  command.flags = EngineFlags(&options->engine, kFlags);
   for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
   command.flags.push_back(
       {"json", "", "off", "one JSON object instead of text", StoreSwitch(&options->json)});
   return command;
 }
 
-// What this process holds: code, heap, the model's text. `serve` holds as much beside its memory.
-size_t ResidentBytes() {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/statm", "re"),
-                                                             std::fclose);
-  size_t pages = 0, resident = 0;
-  if (!file || std::fscanf(file.get(), "%zu %zu", &pages, &resident) != 2) return 0;
-  return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-}
-
 struct Figures {
   size_t weights, kv, work, program, total;
-  int64_t kv_tokens;          // of one sequence alone, were there no limit to its length
   int64_t bytes_per_token;    // of a sequence that every layer sees whole
   int64_t longest_sequences;  // of max_model_len tokens, at once
-  int32_t max_model_len, max_num_seqs;
 };
 
 Figures FiguresOf(const LoadPlan& plan, size_t program) {
@@ -79,8 +61,6 @@ Figures FiguresOf(const LoadPlan& plan, size_t program) {
   f.work = plan.bytes() - f.weights - f.kv;
   f.program = program;
   f.total = plan.bytes() + program;
-  f.kv_tokens = LongestSequence(limits.kv_windows, limits.block_size, limits.num_blocks,
-                                limits.max_batched_tokens, INT32_MAX);
   const auto groups = static_cast<size_t>(limits.kv_windows.size());
   f.bytes_per_token = static_cast<int64_t>(memory.kv_block_bytes * groups *
                                            static_cast<size_t>(memory.groups.layers_per_block) /
@@ -88,8 +68,6 @@ Figures FiguresOf(const LoadPlan& plan, size_t program) {
   f.longest_sequences =
       limits.num_blocks / MostBlocks(limits.kv_windows, limits.block_size, limits.max_model_len,
                                      limits.max_batched_tokens);
-  f.max_model_len = limits.max_model_len;
-  f.max_num_seqs = limits.max_sequences;
   return f;
 }
 
@@ -110,7 +88,7 @@ void PrintText(const std::string& model, const LoadPlan& plan, const Figures& f,
   fmt::print(
       "\nSequences may have {} tokens, prompt and output; {} run at once.\n"
       "The cache holds {} of that length together; shorter ones fit in greater number.\n",
-      f.max_model_len, f.max_num_seqs, f.longest_sequences);
+      plan.memory.limits.max_model_len, plan.memory.limits.max_sequences, f.longest_sequences);
 }
 
 void PrintJson(const std::string& model, const LoadPlan& plan, const Figures& f, size_t available) {
@@ -125,10 +103,10 @@ void PrintJson(const std::string& model, const LoadPlan& plan, const Figures& f,
                                       {"total_bytes", f.total},
                                       {"available_bytes", available},
                                       {"kv_bytes_per_token", f.bytes_per_token},
-                                      {"kv_cache_tokens", f.kv_tokens},
+                                      {"kv_cache_tokens", plan.memory.limits.kv_tokens()},
                                       {"num_kv_blocks", plan.memory.limits.num_blocks},
-                                      {"max_model_len", f.max_model_len},
-                                      {"max_num_seqs", f.max_num_seqs},
+                                      {"max_model_len", plan.memory.limits.max_model_len},
+                                      {"max_num_seqs", plan.memory.limits.max_sequences},
                                       {"sequences_of_max_model_len", f.longest_sequences}};
   fmt::print("{}\n", boost::json::serialize(object));
 }
@@ -141,6 +119,7 @@ Status RunPlan(Options options, const std::string& argument) {
   VIVACE_ASSIGN(const ModelText text, ReadModelText(file));
   const size_t available = AvailableMemory();
   VIVACE_ASSIGN(const LoadPlan plan, PlanLoad(options.engine, file, available));
+  // Code, heap and the model's text: `serve` holds as much beside its memory.
   const Figures figures = FiguresOf(plan, ResidentBytes());
   (options.json ? PrintJson : PrintText)(argument, plan, figures, available);
   return {};

@@ -1,9 +1,10 @@
 #include "hub/pull.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <span>
 
 #include "base/units.h"
 #include "cli/commands.h"
@@ -11,6 +12,7 @@
 #include "cli/model_argument.h"
 #include "cli/pull_progress.h"
 #include "cli/signals.h"
+#include "hub/file_choice.h"
 
 namespace vivace::cli {
 namespace {
@@ -27,17 +29,15 @@ Command MakeCommand(Options* options) {
       .name = "pull",
       .positional = "ORG/NAME[:FILE]",
       .summary = "Gets a model from the hub into Hugging Face's cache, and prints its path.",
-      .details =
-          "Safetensors with what belongs to them, if the repository has them; else a GGUF: Q4_K_M, "
-          "or "
-          "the next\nof Q4_K_S, Q4_0, Q4_1, Q5_K_M, Q5_0, Q6_K, Q8_0, BF16 that is there. FILE is "
-          "a "
-          "file's name, or what\ntells a GGUF's, such as Q8_0. What was cut goes on where it "
-          "ended.\n\nEnvironment: HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE; "
-          "https_proxy and its kin.\n\nExamples:\n"
+      .details = fmt::format(
+          "Safetensors with what belongs to them, if the repository has them; else a GGUF: {}, or "
+          "the next\nof {} that is there. FILE is a file's name, or what\ntells a GGUF's, such as "
+          "Q8_0. What was cut goes on where it ended.\n\nEnvironment: HF_HOME, HF_HUB_CACHE, "
+          "HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE; https_proxy and its kin.\n\nExamples:\n"
           "  vivace pull org/name\n"
           "  vivace pull org/name-GGUF:Q8_0\n"
           "  vivace pull org/name --revision v1.0",
+          hub::kGgufPreference[0], fmt::join(std::span(hub::kGgufPreference).subspan(1), ", ")),
       .flags = HubFlags(&options->hub)};
   command.flags.push_back({"timeout", "SECONDS", fmt::to_string(options->timeout_s),
                            "a connection that gives nothing for so long is given up",

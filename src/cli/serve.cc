@@ -48,8 +48,7 @@ void PrintReady(const ServeOptions& options, const Engine& engine, uint16_t port
   fmt::print(
       "Vivace {} is ready on http://{}:{}  ({}, context {}, {} sequences, KV cache {} tokens)\n",
       VIVACE_VERSION, host, port, options.served_model_names.front(), limits.max_model_len,
-      limits.max_sequences,
-      int64_t{limits.num_blocks} / limits.kv_windows.size() * limits.block_size);
+      limits.max_sequences, limits.kv_tokens());
   fmt::print(
       "curl http://{}:{}/v1/chat/completions -H 'Content-Type: application/json' "
       "-d '{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n",

@@ -1,5 +1,6 @@
 #include "cli/serve_options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -136,6 +137,12 @@ std::vector<Flag> EngineFlags(EngineConfig* config) {
        [config](const std::string& text) { return StoreIsa(text, config); }},
       Count("seed", "random", "seed of requests that bring none", &config->seed),
   };
+}
+
+std::vector<Flag> EngineFlags(EngineConfig* config, std::span<const std::string_view> names) {
+  std::vector<Flag> flags = EngineFlags(config);
+  std::erase_if(flags, [&](const Flag& flag) { return !std::ranges::count(names, flag.name); });
+  return flags;
 }
 
 Command ServeCommand(ServeOptions* options) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/log.h"
@@ -25,6 +27,8 @@ struct ServeOptions {
 
 // Flags that shape the engine, shared by `serve` and `chat`.
 std::vector<Flag> EngineFlags(EngineConfig* config);
+// Those of them that are named.
+std::vector<Flag> EngineFlags(EngineConfig* config, std::span<const std::string_view> names);
 
 Command ServeCommand(ServeOptions* options);
 

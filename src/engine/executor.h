@@ -24,6 +24,9 @@ struct ExecutorLimits {
   // Above 0: what prompts of more tokens put into the cache is not what shorter ones would.
   int32_t long_prompt = 0;
   KvWindows kv_windows = {};  // of the cache's groups; a plan has block tables for each
+
+  // Tokens that the cache can keep in every layer.
+  int64_t kv_tokens() const { return int64_t{num_blocks} / kv_windows.size() * block_size; }
 };
 
 // Where a step's time went, by the engine thread's clock. What is in neither of the first two is

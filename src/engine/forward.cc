@@ -55,8 +55,6 @@ Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const ker
                        .softcap = a.softcap,
                        .window = a.window,
                        .whole_norms = a.qk_norm == model::QkNorm::kWhole,
-                       .nope_dims = a.latent ? a.latent->nope_dims : 0,
-                       .rope_dims = a.latent ? a.latent->rope_dims : 0,
                        .rope = RopeOf(a.rope, plan),
                        .group = 0,
                        .activation = {m.activation, m.activation_alpha, m.activation_limit},
@@ -64,7 +62,7 @@ Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const ker
                        .kv = {}});
   }
   prompt_lens_.resize(static_cast<size_t>(shape.max_sequences));
-  if (LongPrompt(spec) > 0) row_prompts_.reserve(static_cast<size_t>(shape.max_rows));
+  if (plan.limits.long_prompt > 0) row_prompts_.reserve(static_cast<size_t>(shape.max_rows));
   PlaceInCache(plan);
 }
 
@@ -143,10 +141,6 @@ void Forward::FillLatents(const LayerPlan& layer, const LayerWeights& weights) {
                    .q_b = latent.q_b.num_parts > 0 ? &latent.q_b : nullptr,
                    .kv_norm = latent.kv_norm,
                    .k_b = latent.k_b,
-                   .hidden = hidden_,
-                   .rank = layer.kv.geometry.latent_dim,
-                   .nope_dims = layer.nope_dims,
-                   .rope_dims = layer.rope_dims,
                    .rope = ropes_[layer.rope].rows(),
                    .step = layout_.all(layer.group),
                    .kv = layer.kv,

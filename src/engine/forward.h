@@ -53,9 +53,8 @@ class Forward {
     float softcap;
     int32_t window;
     bool whole_norms;
-    int32_t nope_dims, rope_dims;  // of latent attention
-    size_t rope;                   // index into ropes_
-    size_t group;                  // of the cache
+    size_t rope;   // index into ropes_
+    size_t group;  // of the cache
     kernels::ActivationSpec activation;
     bool parallel;
     kernels::KvCacheView kv;

@@ -100,10 +100,7 @@ kernels::WorkspaceShape MakeShape(const EngineConfig& config, const model::Model
       .threads = threads};
   for (const model::LayerSpec& layer : spec.layers) {
     const model::AttentionSpec& a = layer.attention;
-    const kernels::KvGeometry kv = LayerGeometry(a);
     shape.max_cols = std::max(shape.max_cols, OutputCols(a));
-    shape.heads = std::max(shape.heads, a.heads);
-    shape.head_dim = std::max(shape.head_dim, kv.head_dim);
     if (a.latent) {
       AddLatent(*a.latent, &shape);
     } else {

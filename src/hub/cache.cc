@@ -1,11 +1,8 @@
 #include "hub/cache.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -61,17 +58,19 @@ std::string RepoCache::LockPath(std::string_view blob) const {
   return fmt::format("{}/{}.lock", locks_, blob);
 }
 
+std::string RepoCache::SnapshotsPath() const { return folder_ + "/snapshots"; }
+
 std::string RepoCache::SnapshotPath(std::string_view commit) const {
-  return fmt::format("{}/snapshots/{}", folder_, commit);
+  return fmt::format("{}/{}", SnapshotsPath(), commit);
 }
 
 std::string RepoCache::FilePath(std::string_view commit, std::string_view file) const {
-  return fmt::format("{}/snapshots/{}/{}", folder_, commit, file);
+  return fmt::format("{}/{}", SnapshotPath(commit), file);
 }
 
 Status RepoCache::MakeFolders() const {
   for (const fs::path& path : {fs::path(folder_) / "blobs", fs::path(folder_) / "refs",
-                               fs::path(folder_) / "snapshots", fs::path(locks_)}) {
+                               fs::path(SnapshotsPath()), fs::path(locks_)}) {
     VIVACE_RETURN_IF_ERROR(MakeFolder(path));
   }
   return {};
@@ -122,19 +121,25 @@ Status RepoCache::Link(std::string_view commit, std::string_view file,
 }
 
 std::vector<std::string> RepoCache::Files(std::string_view commit) const {
-  const fs::path snapshot = SnapshotPath(commit);
+  const std::string snapshot = SnapshotPath(commit);
   std::vector<std::string> names;
-  std::error_code error;
-  fs::recursive_directory_iterator entry(snapshot, error), end;
-  for (size_t seen = 0; !error && entry != end && seen < limits::kHubFiles; ++seen) {
+  WalkFolder(snapshot, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
-    if (entry->is_regular_file(ignored)) {  // through the link: the content is there
-      const std::string name = entry->path().lexically_relative(snapshot).string();
-      if (IsFileName(name)) names.push_back(name);
-    }
+    if (!entry.is_regular_file(ignored)) return;  // through the link: the content is there
+    std::string name = entry.path().lexically_relative(snapshot).string();
+    if (IsFileName(name)) names.push_back(std::move(name));
+  });
+  return names;
+}
+
+void WalkFolder(const std::string& folder,
+                const std::function<void(const fs::directory_entry&)>& each) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, error), end;
+  for (size_t seen = 0; !error && entry != end && seen < limits::kHubFiles; ++seen) {
+    each(*entry);
     entry.increment(error);
   }
-  return names;
 }
 
 }  // namespace vivace::hub

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,9 +27,11 @@ class RepoCache {
   RepoCache(const std::string& cache, const std::string& repo);
 
   std::string folder() const { return folder_; }
+  const std::string& locks() const { return locks_; }  // the folder of its locks
   std::string BlobPath(std::string_view blob) const;
   std::string LockPath(std::string_view blob) const;
   std::string SnapshotPath(std::string_view commit) const;
+  std::string SnapshotsPath() const;
   std::string FilePath(std::string_view commit, std::string_view file) const;
 
   // The folders a download needs.
@@ -44,6 +48,10 @@ class RepoCache {
   std::string folder_;
   std::string locks_;
 };
+
+// Everything below `folder`, at most kHubFiles entries; nothing if there is no such folder.
+void WalkFolder(const std::string& folder,
+                const std::function<void(const std::filesystem::directory_entry&)>& each);
 
 // What `vivace list` shows: one for each model a snapshot of a ref holds.
 struct CachedModel {

@@ -1,5 +1,6 @@
 // Listing and removing what a cache holds; see cache.h.
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -44,24 +45,21 @@ std::optional<std::string> RepoOf(const std::string& folder) {
 std::map<std::string, std::string> Revisions(const RepoCache& repo) {
   std::map<std::string, std::string> revisions;
   const fs::path refs = fs::path(repo.folder()) / "refs";
-  std::error_code error;
-  fs::recursive_directory_iterator entry(refs, error), end;
-  for (size_t seen = 0; !error && entry != end && seen < limits::kHubFiles; ++seen) {
-    const std::string name = entry->path().lexically_relative(refs).string();
+  WalkFolder(refs.string(), [&](const fs::directory_entry& entry) {
+    const std::string name = entry.path().lexically_relative(refs).string();
     std::error_code ignored;
-    if (entry->is_regular_file(ignored) && CheckRevision(name)) {
-      if (const auto commit = repo.Commit(name)) {
-        std::string& names = revisions[*commit];
-        names += names.empty() ? name : ", " + name;
-      }
+    if (!entry.is_regular_file(ignored) || !CheckRevision(name)) return;
+    if (const auto commit = repo.Commit(name)) {
+      std::string& names = revisions[*commit];
+      names += names.empty() ? name : ", " + name;
     }
-    entry.increment(error);
-  }
+  });
   return revisions;
 }
 
-CachedModel Describe(const RepoCache& repo, const std::string& commit, const Choice& choice) {
-  CachedModel model{.name = choice.model, .revision = {}, .commit = commit};
+CachedModel Describe(const RepoCache& repo, const std::string& name, const std::string& commit,
+                     const Choice& choice) {
+  CachedModel model{.name = ModelName{name, choice.model}.text(), .revision = {}, .commit = commit};
   for (const std::string& file : choice.files) {
     std::error_code error;
     const fs::path path = repo.FilePath(commit, file);
@@ -79,31 +77,31 @@ void ListRepo(const std::string& cache, const std::string& repo_name,
               std::vector<CachedModel>* out) {
   const RepoCache repo(cache, repo_name);
   const auto revisions = Revisions(repo);
-  for (const std::string& commit : NamesIn(fs::path(repo.folder()) / "snapshots")) {
+  for (const std::string& commit : NamesIn(repo.SnapshotsPath())) {
     if (!IsCommit(commit)) continue;
     const auto ref = revisions.find(commit);
     for (const Choice& choice : AllModels(repo.Files(commit))) {
-      CachedModel model = Describe(repo, commit, choice);
-      model.name = ModelName{repo_name, choice.model}.text();
+      CachedModel model = Describe(repo, repo_name, commit, choice);
       if (ref != revisions.end()) model.revision = ref->second;
       out->push_back(std::move(model));
     }
   }
 }
 
-uint64_t BytesBelow(const fs::path& folder) {
+uint64_t BytesBelow(const std::string& folder) {
   uint64_t bytes = 0;
-  std::error_code error;
-  fs::recursive_directory_iterator entry(folder, error), end;
-  for (size_t seen = 0; !error && entry != end && seen < limits::kHubFiles; ++seen) {
+  WalkFolder(folder, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
-    if (entry->symlink_status(ignored).type() == fs::file_type::regular) {
-      const uintmax_t size = entry->file_size(ignored);
-      if (!ignored) bytes += size;
-    }
-    entry.increment(error);
-  }
+    if (entry.symlink_status(ignored).type() != fs::file_type::regular) return;
+    const uintmax_t size = entry.file_size(ignored);
+    if (!ignored) bytes += size;
+  });
   return bytes;
+}
+
+tl::unexpected<Error> NotCached(const ModelName& name) {
+  return Fail(ErrorCode::kNotFound, "not_found", name.text(),
+              "{} is not in the cache (`vivace list` shows what is)", name.text());
 }
 
 // A link of a snapshot, and the blob's name it leads to.
@@ -121,7 +119,7 @@ std::string BlobOf(const fs::path& link) {
 std::pair<std::vector<Link>, std::vector<Link>> PartLinks(const RepoCache& repo,
                                                           const ModelName& name) {
   std::vector<Link> chosen, others;
-  for (const std::string& commit : NamesIn(fs::path(repo.folder()) / "snapshots")) {
+  for (const std::string& commit : NamesIn(repo.SnapshotsPath())) {
     if (!IsCommit(commit)) continue;
     const std::vector<std::string> files = repo.Files(commit);
     const auto choice = ChooseFiles(files, name);
@@ -136,10 +134,7 @@ std::pair<std::vector<Link>, std::vector<Link>> PartLinks(const RepoCache& repo,
 
 Result<uint64_t> RemoveFile(const RepoCache& repo, const ModelName& name) {
   const auto [chosen, others] = PartLinks(repo, name);
-  if (chosen.empty()) {
-    return Fail(ErrorCode::kNotFound, "not_found", name.text(),
-                "{} is not in the cache (`vivace list` shows what is)", name.text());
-  }
+  if (chosen.empty()) return NotCached(name);
   std::set<std::string> kept;
   for (const Link& link : others) kept.insert(link.blob);
   uint64_t freed = 0;
@@ -156,10 +151,9 @@ Result<uint64_t> RemoveFile(const RepoCache& repo, const ModelName& name) {
   return freed;
 }
 
-Status CheckUnused(const std::string& cache, const RepoCache& repo, const std::string& name) {
-  const fs::path locks = fs::path(cache) / ".locks" / fs::path(repo.folder()).filename();
-  for (const std::string& lock : NamesIn(locks)) {
-    if (!FileLock::IsFree((locks / lock).string())) {
+Status CheckUnused(const RepoCache& repo, const std::string& name) {
+  for (const std::string& lock : NamesIn(repo.locks())) {
+    if (!FileLock::IsFree((fs::path(repo.locks()) / lock).string())) {
       return Fail(ErrorCode::kUnavailable, "in_use", name, "{} is just being pulled", name);
     }
   }
@@ -180,16 +174,13 @@ std::vector<CachedModel> ListModels(const std::string& cache) {
 Result<uint64_t> RemoveModel(const std::string& cache, const ModelName& name) {
   const RepoCache repo(cache, name.repo);
   std::error_code error;
-  if (!fs::is_directory(repo.folder(), error)) {
-    return Fail(ErrorCode::kNotFound, "not_found", name.text(),
-                "{} is not in the cache (`vivace list` shows what is)", name.text());
-  }
-  VIVACE_RETURN_IF_ERROR(CheckUnused(cache, repo, name.repo));
+  if (!fs::is_directory(repo.folder(), error)) return NotCached(name);
+  VIVACE_RETURN_IF_ERROR(CheckUnused(repo, name.repo));
   if (!name.file.empty()) return RemoveFile(repo, name);
   const uint64_t bytes = BytesBelow(repo.folder());
   fs::remove_all(repo.folder(), error);
   if (error) return Fail(ErrorCode::kIo, "io_error", "", "{}: {}", repo.folder(), error.message());
-  fs::remove_all(fs::path(cache) / ".locks" / fs::path(repo.folder()).filename(), error);
+  fs::remove_all(repo.locks(), error);
   return bytes;
 }
 

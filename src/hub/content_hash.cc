@@ -6,13 +6,12 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "hub/model_name.h"
 
 namespace vivace::hub {
 
 HashKind KindOf(std::string_view blob_name) {
-  const bool hex = std::all_of(blob_name.begin(), blob_name.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-  });
+  const bool hex = std::ranges::all_of(blob_name, IsHex);
   if (hex && blob_name.size() == 64) return HashKind::kSha256;
   if (hex && blob_name.size() == 40) return HashKind::kGitBlob;
   return HashKind::kNone;

@@ -2,9 +2,7 @@
 // Cost: 0.5 to 2 GB/s where the processor has SHA instructions. Not shared between threads.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 

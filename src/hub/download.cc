@@ -8,9 +8,11 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "base/file_io.h"
 #include "base/limits.h"
 #include "hub/content_hash.h"
 #include "hub/file_lock.h"
@@ -20,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kProgress =
-    1u << 20;  // a try that got so much was worth it: the count begins anew
+// A try that got so much was worth it: the count begins anew.
+constexpr uint64_t kProgress = 1u << 20;
 constexpr size_t kReadBytes = 1u << 20;
 
 std::string IncompletePath(const RepoCache& cache, const FileFacts& facts) {
@@ -33,17 +35,13 @@ class Incomplete {
  public:
   Incomplete(const DownloadJob& job, std::string path, std::function<void(uint64_t)> on_bytes)
       : job_(job), path_(std::move(path)), on_bytes_(std::move(on_bytes)) {}
-  ~Incomplete() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Incomplete(const Incomplete&) = delete;
-  Incomplete& operator=(const Incomplete&) = delete;
 
   // What an earlier try left is taken over, unless it is more than the file has.
   Status Open() {
-    fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    file_ = Descriptor(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     struct stat facts {};
-    if (fd_ < 0 || fstat(fd_, &facts) != 0 || !S_ISREG(facts.st_mode)) return SystemError();
+    if (!file_.valid() || fstat(file_.fd(), &facts) != 0 || !S_ISREG(facts.st_mode))
+      return SystemError();
     size_ = static_cast<uint64_t>(facts.st_size);
     if (size_ > job_.facts.size.value_or(limits::kHubFileBytes)) return Restart();
     stitched_ = size_ > 0;
@@ -64,16 +62,17 @@ class Incomplete {
                   "{} of {}: the hub sends more than the {} bytes it told", job_.file, job_.repo,
                   job_.facts.size.value_or(limits::kHubFileBytes));
     }
-    while (!piece.empty()) {
-      const ssize_t done = pwrite(fd_, piece.data(), piece.size(), static_cast<off_t>(size_));
-      if (done < 0 && errno == EINTR) continue;
-      if (done <= 0) return SystemError();
-      if (hash_) hash_->Feed(piece.substr(0, static_cast<size_t>(done)));
-      piece.remove_prefix(static_cast<size_t>(done));
-      size_ += static_cast<uint64_t>(done);
-    }
+    if (!WriteAll(file_.fd(), std::as_bytes(std::span(piece)), size_)) return SystemError();
+    if (hash_) hash_->Feed(piece);
+    size_ += piece.size();
     on_bytes_(size_);
     return {};
+  }
+
+  // Less came than the hub told; its size is known.
+  tl::unexpected<Error> Cut() const {
+    return Fail(ErrorCode::kIo, "cut", job_.file, "{} of {}: {} bytes came instead of {}",
+                job_.file, job_.repo, size_, *job_.facts.size);
   }
 
   // Before each try: the next piece may say that it begins at 0 again.
@@ -87,10 +86,7 @@ class Incomplete {
 
   // Checks all of it; a file with the wrong content is gone afterwards.
   Status Finish() {
-    if (job_.facts.size && size_ != *job_.facts.size) {
-      return Fail(ErrorCode::kIo, "cut", job_.file, "{} of {}: {} bytes came instead of {}",
-                  job_.file, job_.repo, size_, *job_.facts.size);
-    }
+    if (job_.facts.size && !complete()) return Cut();
     if (!hash_) VIVACE_RETURN_IF_ERROR(HashWhatIsThere(size_));
     const std::string found = hash_->Hex();
     if (KindOf(job_.facts.blob) != HashKind::kNone && found != job_.facts.blob) {
@@ -99,12 +95,12 @@ class Incomplete {
                   "{} of {}: the checksum of what came is wrong ({} instead of {}); it was deleted",
                   job_.file, job_.repo, found, job_.facts.blob);
     }
-    if (fsync(fd_) != 0) return SystemError();
+    if (fsync(file_.fd()) != 0) return SystemError();
     return {};
   }
 
   Status Restart() {
-    if (ftruncate(fd_, 0) != 0) return SystemError();
+    if (ftruncate(file_.fd(), 0) != 0) return SystemError();
     size_ = 0;
     stitched_ = false;
     hash_.reset();
@@ -126,12 +122,10 @@ class Incomplete {
   Status HashWhatIsThere(uint64_t whole) {
     hash_.emplace(KindOf(job_.facts.blob), whole);
     std::vector<char> buffer(std::min<uint64_t>(size_, kReadBytes));
-    for (uint64_t at = 0; at < size_;) {
-      const ssize_t got = pread(fd_, buffer.data(), buffer.size(), static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return SystemError();
-      hash_->Feed({buffer.data(), static_cast<size_t>(got)});
-      at += static_cast<uint64_t>(got);
+    for (uint64_t at = 0; at < size_; at += buffer.size()) {
+      buffer.resize(std::min<uint64_t>(buffer.size(), size_ - at));
+      if (!ReadAll(file_.fd(), std::as_writable_bytes(std::span(buffer)), at)) return SystemError();
+      hash_->Feed({buffer.data(), buffer.size()});
     }
     return {};
   }
@@ -139,7 +133,7 @@ class Incomplete {
   const DownloadJob& job_;
   const std::string path_;
   const std::function<void(uint64_t)> on_bytes_;
-  int fd_ = -1;
+  Descriptor file_;
   uint64_t size_ = 0;
   bool appending_ = false;
   bool stitched_ = false;
@@ -155,12 +149,8 @@ Status Fetch(const DownloadJob& job, HubClient* client, Incomplete* blob) {
     Status got = client->Get(
         job.repo, job.commit, job.file, job.facts, before,
         [blob](uint64_t begin, std::string_view piece) { return blob->Append(begin, piece); });
-    if (got && !job.facts.size) return {};
-    if (got && blob->complete()) return {};
-    if (got) {
-      got = Fail(ErrorCode::kIo, "cut", job.file, "{} of {}: {} bytes came instead of {}", job.file,
-                 job.repo, blob->size(), *job.facts.size);
-    }
+    if (got && (!job.facts.size || blob->complete())) return {};
+    if (got) got = blob->Cut();
     if (got.error().reason == "bad_range" && !std::exchange(restarted, true)) {
       VIVACE_RETURN_IF_ERROR(blob->Restart());
       continue;

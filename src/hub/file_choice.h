@@ -1,7 +1,6 @@
 // Which files of a repository make a model, by their names alone. Pure; linear but for a sort.
 //
-//   org/name            safetensors with config.json, if the repository has them: the weights,
-//   their
+//   org/name            safetensors with config.json, if the repository has them: the weights, the
 //                       index, and the small files beside them. Else a GGUF, the first that is
 //                       there of kGgufPreference; else the only one; else the caller is asked.
 //   org/name:FILE       that file, with the other parts of a split GGUF

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "base/file_io.h"
 #include "base/result.h"
 
 namespace vivace::hub {
@@ -16,13 +17,9 @@ class FileLock {
   // False if somebody has it now; never waits, and makes no file.
   static bool IsFree(const std::string& path);
 
-  FileLock(FileLock&& other) noexcept;
-  FileLock& operator=(FileLock&& other) noexcept;
-  ~FileLock();
-
  private:
-  explicit FileLock(int fd) : fd_(fd) {}
-  int fd_ = -1;
+  explicit FileLock(int fd) : file_(fd) {}
+  Descriptor file_;
 };
 
 }  // namespace vivace::hub

@@ -12,8 +12,6 @@ bool IsAlnum(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-bool IsHex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
-
 bool AllOf(std::string_view text, std::string_view more) {
   return std::all_of(text.begin(), text.end(), [more](char c) {
     return IsAlnum(c) || more.find(c) != std::string_view::npos;
@@ -88,6 +86,8 @@ Status CheckRevision(std::string_view revision) {
   return Fail(ErrorCode::kInvalidArgument, "bad_value", "revision",
               "--revision is not the name of a branch or tag, nor a commit");
 }
+
+bool IsHex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 bool IsCommit(std::string_view text) {
   return text.size() == 40 && std::all_of(text.begin(), text.end(), IsHex);

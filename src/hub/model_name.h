@@ -28,6 +28,7 @@ bool IsHostileFileName(std::string_view name);
 
 // A branch, tag or commit ("main", "refs/pr/1").
 Status CheckRevision(std::string_view revision);
+bool IsHex(char c);                    // 0 to 9, a to f
 bool IsCommit(std::string_view text);  // 40 lower-case hex digits
 
 // Of an ETag header (quotes and W/ gone), as the name of a blob; reason bad_etag.

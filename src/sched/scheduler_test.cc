@@ -525,8 +525,7 @@ TEST_F(SchedulerTest, ASecondRequestFindsThePromptAndItsOwnSaltOnly) {
   EXPECT_EQ(scheduler->stats().prefix_hits, 64);
 }
 
-// --- window groups (see kv/kv_window_groups_test.cc)
-// ---------------------------------------------------------------------------------
+// --- window groups (see kv/kv_window_groups_test.cc) ---------------------------------------------
 
 class WindowsTest : public SchedulerTest {
  protected:

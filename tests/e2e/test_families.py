@@ -1,13 +1,12 @@
 """Every family of small models, served over HTTP, answers as transformers does in float32."""
 
 import json
-import pathlib
 
 import pytest
 
-from conftest import Server
+from conftest import SHARED, Server
 
-TINY = pathlib.Path(__file__).resolve().parents[3] / "shared" / "models" / "tiny"
+TINY = SHARED / "models/tiny"
 RECURRENT = {"granitemoehybrid", "lfm2", "qwen3_next"}
 FAMILIES = sorted(path.name for path in TINY.iterdir()) if TINY.is_dir() else []
 pytestmark = pytest.mark.skipif(not FAMILIES, reason="the reference models are not here")

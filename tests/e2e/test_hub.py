@@ -87,7 +87,6 @@ def test_pull_writes_hugging_faces_layout(hub, env):
 
 
 def test_huggingface_hub_reads_what_we_wrote_and_the_other_way_round(hub, env, tmp_path):
-    pytest.importorskip("huggingface_hub")
     path = pull(env, "org/name")
     code = ("import sys, huggingface_hub as h;"
             "print(h.hf_hub_download('org/name', 'model.safetensors', local_files_only=True));"

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import BINARY, MODEL, need
+from conftest import BINARY, MODEL, SHARED, need
 
 FLAGS = ["--num-kv-blocks", "600", "--max-num-seqs", "8", "--threads", "2"]
 
@@ -40,10 +40,19 @@ def test_what_serve_takes_once_its_cache_is_full(make_server, dtype):
     assert abs(used - planned["total_bytes"]) < 0.02 * planned["total_bytes"], (used, planned)
 
 
-def test_windows_make_sequences_cheaper(mini_model):
+def test_figures_without_windows(mini_model):
     figures = json.loads(plan(mini_model, "--json", "--num-kv-blocks", "64").stdout)
     assert figures["kv_cache_tokens"] == 64 * 16
     assert figures["sequences_of_max_model_len"] * figures["max_model_len"] <= 64 * 16
+
+
+def test_windows_make_sequences_cheaper():
+    model = need(SHARED / "models/tiny/gemma3_text")
+    shown = plan(model, "--json", "--isa", "reference", "--num-kv-blocks", "670", "--max-num-batched-tokens", "64",
+                 "--max-num-seqs", "8")
+    figures = json.loads(shown.stdout)
+    whole = figures["sequences_of_max_model_len"] * figures["max_model_len"] * figures["kv_bytes_per_token"]
+    assert whole > figures["kv_cache_bytes"]
 
 
 def test_refuses_what_serve_would_refuse(mini_model):

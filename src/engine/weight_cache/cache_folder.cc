@@ -12,10 +12,10 @@
 #include <system_error>
 #include <vector>
 
+#include "base/file_io.h"
 #include "base/units.h"
 #include "engine/weight_cache/digest.h"
 #include "engine/weight_cache/entry_file.h"
-#include "engine/weight_cache/file_io.h"
 
 namespace vivace::weight_cache {
 namespace {

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/file_io.h"
 #include "engine/weight_cache/digest.h"
-#include "engine/weight_cache/file_io.h"
 
 namespace vivace::weight_cache {
 namespace {

@@ -41,7 +41,9 @@ struct EntryKey {
   uint32_t pack_version = 0;
   Layout layout = Layout::kReference;
   SourceIdentity source;
-  uint64_t plan_digest = 0;  // of every tensor's name, type, shape and packed size, in order
+  // Of every tensor in order: which values of the file it is made of and how (name, slice, first
+  // row and stride, transposition, offset, scale, scales), its type, shape and packed size.
+  uint64_t plan_digest = 0;
   uint64_t payload_bytes = 0;
 };
 static_assert(std::has_unique_object_representations_v<EntryKey>);  // compared and stored as bytes

@@ -1,9 +1,8 @@
 #include "server/metrics/server_metrics.h"
 
-#include <unistd.h>
-
 #include <chrono>
-#include <fstream>
+
+#include "base/resident_memory.h"
 
 namespace vivace::server {
 namespace {
@@ -22,15 +21,6 @@ constexpr double kRequestBounds[] = {0.05, 0.1,   0.3,   0.5,   0.8,   1.0,    1
 constexpr double kTokenBounds[] = {1,   2,    5,    10,   20,    50,    100,   200,
                                    500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
 constexpr double kChoiceBounds[] = {1, 2, 5, 10, 20, 50, 100, 128};
-
-double ResidentBytes() {
-  // Second number of /proc/self/statm: resident pages.
-  std::ifstream statm("/proc/self/statm");
-  int64_t total = 0;
-  int64_t resident = 0;
-  statm >> total >> resident;
-  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
 
 }  // namespace
 
@@ -152,7 +142,7 @@ std::string ServerMetrics::Render(const EngineStats& stats) {
   prefix_hits_->Mirror(stats.prefix_hits);
   preemptions_->Mirror(stats.preemptions);
   MirrorSteps(stats);
-  resident_bytes_->Set(ResidentBytes());
+  resident_bytes_->Set(static_cast<double>(ResidentBytes()));
   return registry_.Render();
 }
 

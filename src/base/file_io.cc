@@ -1,4 +1,4 @@
-#include "engine/weight_cache/file_io.h"
+#include "base/file_io.h"
 
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-namespace vivace::weight_cache {
+namespace vivace {
 
 Descriptor::Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
@@ -49,11 +49,14 @@ bool WriteAll(int fd, std::span<const std::byte> from, size_t offset) {
   return true;
 }
 
-bool LockNamed(int fd, const std::string& path) {
+bool StillNamed(int fd, const std::string& path) {
   struct stat held, named;
-  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &held) == 0 &&
-         ::lstat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
-         held.st_dev == named.st_dev;
+  return ::fstat(fd, &held) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-}  // namespace vivace::weight_cache
+bool LockNamed(int fd, const std::string& path) {
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && StillNamed(fd, path);
+}
+
+}  // namespace vivace

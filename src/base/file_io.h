@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace vivace::weight_cache {
+namespace vivace {
 
 class Descriptor {
  public:
@@ -32,8 +32,12 @@ tl::unexpected<Error> IoFault(const std::string& path);
 bool ReadAll(int fd, std::span<std::byte> to, size_t offset);
 bool WriteAll(int fd, std::span<const std::byte> from, size_t offset);
 
+// Whether `path`, not followed if it is a link, is the open file. Whoever held a lock may have
+// deleted what it was on, and a lock on what has no name binds nobody.
+bool StillNamed(int fd, const std::string& path);
+
 // Locks the open file against other processes and descriptors until it is closed. False if it is
 // locked already, or `path` no longer names it.
 bool LockNamed(int fd, const std::string& path);
 
-}  // namespace vivace::weight_cache
+}  // namespace vivace
