@@ -29,13 +29,14 @@ def test_what_serve_takes_once_its_cache_is_full(make_server, dtype):
     assert planned["max_num_seqs"] == 8
     parts = ("weight_bytes", "kv_cache_bytes", "work_bytes", "program_bytes")
     assert sum(planned[part] for part in parts) == planned["total_bytes"]
-    server = make_server(model, *flags)
     # Prompts that share nothing, until every block of the cache has been written, and steps as
-    # large as they come.
+    # large as they come: of all tokens that fit, and with as many answers.
+    server = make_server(model, *flags, "--max-itl", "0")
     length = 3000
     for i in range(600 * 16 // length + 1):
         ids = [1000 + (i * 7919 + k * 31) % 40000 for k in range(length)]
         server.post("/v1/completions", {"prompt": ids, "max_tokens": 1, "temperature": 1.0})
+    server.post("/v1/completions", {"prompt": ids[:100], "n": 8, "max_tokens": 4, "temperature": 1.0})
     used = resident(server.process.pid)
     assert abs(used - planned["total_bytes"]) < 0.02 * planned["total_bytes"], (used, planned)
 
