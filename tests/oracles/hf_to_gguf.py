@@ -21,6 +21,7 @@ ARCHES = {
     "phi3": "phi3", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "gpt_oss": "gpt-oss",
     "olmo2": "olmo2", "granite": "granite", "smollm3": "smollm3", "glm4": "glm4",
     "exaone4": "exaone4", "starcoder2": "starcoder2", "cohere2": "cohere2",
+    "stablelm": "stablelm",
 }
 PERMUTED = {"llama", "mistral", "mixtral", "granite", "smollm3"}  # q and k rows, pairs side by side
 
@@ -196,6 +197,8 @@ class Converter:
             w.add_layer_norm_rms_eps(c["rms_norm_eps"])
         if (eps := c.get("layer_norm_eps", c.get("norm_epsilon"))) is not None:
             w.add_layer_norm_eps(eps)
+        if self.family == "stablelm":
+            w.add_parallel_residual(c.get("use_parallel_residual", True))
         self.write_rope(w)
         self.write_experts(w)
         if window := c.get("sliding_window"):

@@ -23,7 +23,8 @@
   X(kGlm4)                \
   X(kExaone4)             \
   X(kStarcoder2)          \
-  X(kCohere2)
+  X(kCohere2)             \
+  X(kStableLm)
 
 namespace vivace::model {
 

@@ -417,6 +417,64 @@ TEST_F(Recipes, SmolLm3AndStarcoder2) {
   EXPECT_EQ(star.layers[0].mlp.activation, kernels::Activation::kGeluTanh);
 }
 
+// Llama's small model with what StableLM has besides, the biases of its norms.
+class StableLm : public Recipes {
+ protected:
+  json::object Config(const char* spelling = "config.json") {
+    json::object c = model::Config("llama", spelling);
+    c["architectures"] = {"StableLmForCausalLM"};
+    c["layer_norm_eps"] = c["rms_norm_eps"];
+    c["use_qkv_bias"] = false;
+    c.erase("rope_scaling");
+    c.erase("rope_parameters");
+    return c;
+  }
+  Result<ModelFile> Open(const json::object& config, bool ffn_norm = true) {
+    auto folder = formats::HfFolder::Open((kTiny / "llama").string());
+    formats::SafetensorsWriter writer;
+    for (const auto& tensor : folder->shards()[0].tensors()) {
+      std::string name(tensor.name);
+      if (!ffn_norm && name.ends_with("post_attention_layernorm.weight")) continue;
+      const std::vector<std::byte> data(tensor.data.begin(), tensor.data.end());
+      writer.tensors.push_back({name, std::string(tensor.type->name), tensor.shape, data});
+      if (!name.ends_with("norm.weight")) continue;
+      name.replace(name.rfind('.'), std::string::npos, ".bias");
+      writer.tensors.push_back({name, std::string(tensor.type->name), tensor.shape, data});
+    }
+    const Copy copy("llama", config);
+    fs::remove(copy.path() / "model.safetensors");
+    EXPECT_TRUE(writer.WriteFile((copy.path() / "model.safetensors").string()));
+    return copy.Open();
+  }
+};
+
+TEST_F(StableLm, RotatesAQuarterOfAHead) {
+  const auto model = Open(Config());
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_THAT(RopeDims(model->spec()), ElementsAre(4, 4, 4));
+  EXPECT_EQ(model->spec().final_norm.kind, kernels::NormKind::kLayer);
+  EXPECT_TRUE(model->spec().layers[2].mlp.norm.bias.present());
+  EXPECT_FALSE(model->spec().layers[2].parallel);
+  json::object half = Config();
+  half["rope_parameters"] = {{"rope_type", "default"}, {"partial_rotary_factor", 0.5}};
+  EXPECT_THAT(RopeDims(Open(half)->spec()), ElementsAre(8, 8, 8));
+  json::object old = Config("config.v4.json");
+  old["partial_rotary_factor"] = 0.5;
+  EXPECT_THAT(RopeDims(Open(old)->spec()), ElementsAre(8, 8, 8));
+}
+
+TEST_F(StableLm, MayBeParallel) {
+  json::object config = Config();
+  EXPECT_EQ(Open(config, /*ffn_norm=*/false).error().reason, "missing_tensor");
+  config["use_parallel_residual"] = true;
+  EXPECT_EQ(Open(config).error().reason, "unexpected_tensor");
+  const auto model = Open(config, /*ffn_norm=*/false);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_TRUE(model->spec().layers[0].parallel);
+  config["qk_layernorm"] = true;
+  EXPECT_EQ(Open(config, /*ffn_norm=*/false).error().field, "qk_layernorm");
+}
+
 TEST_F(Recipes, RefuseWhatContradictsTheWeights) {
   EXPECT_EQ(FaultAfter("llama", [](json::object& c) { c["hidden_size"] = 128; }),
             "shape_mismatch model.embed_tokens.weight");
