@@ -40,7 +40,8 @@ std::string ModelName(const ModelArgument& model) {
   return std::filesystem::path(model.path).stem().string();
 }
 
-void PrintReady(const ServeOptions& options, const Engine& engine, uint16_t port) {
+// `chat`: the model has a template; else the line to paste is one that it can answer.
+void PrintReady(const ServeOptions& options, const Engine& engine, bool chat, uint16_t port) {
   std::string host = options.host;
   if (host == "0.0.0.0" || host == "::") host = "127.0.0.1";
   if (host.find(':') != std::string::npos) host = "[" + host + "]";  // IPv6 in a URL
@@ -49,10 +50,10 @@ void PrintReady(const ServeOptions& options, const Engine& engine, uint16_t port
       "Vivace {} is ready on http://{}:{}  ({}, context {}, {} sequences, KV cache {} tokens)\n",
       VIVACE_VERSION, host, port, options.served_model_names.front(), limits.max_model_len,
       limits.max_sequences, limits.kv_tokens());
-  fmt::print(
-      "curl http://{}:{}/v1/chat/completions -H 'Content-Type: application/json' "
-      "-d '{{\"messages\": [{{\"role\": \"user\", \"content\": \"Hello!\"}}]}}'\n",
-      host, port);
+  fmt::print("curl http://{}:{}/v1/{} -H 'Content-Type: application/json' -d '{}'\n", host, port,
+             chat ? "chat/completions" : "completions",
+             chat ? R"({"messages": [{"role": "user", "content": "Hello!"}]})"
+                  : R"({"prompt": "Once upon a time", "max_tokens": 50})");
   std::fflush(stdout);
 }
 
@@ -106,7 +107,7 @@ Status RunServer(ServeOptions options) {
                                                              .tokenizer = loaded.tokenizer,
                                                              .chat_template = chat_template,
                                                              .eos_ids = loaded.eos_ids}));
-  PrintReady(options, engine, server->port());
+  PrintReady(options, engine, chat_template != nullptr, server->port());
   if (options.log_format == log::Format::kJson) {  // a person has just read it
     log::Info("ready", {{"host", options.host},
                         {"port", server->port()},

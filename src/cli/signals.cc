@@ -8,9 +8,13 @@
 #include <csignal>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace vivace::cli {
 namespace {
+
+// Some tools signal a process and then its group: what comes so soon is the same signal.
+constexpr int64_t kOneSignalNs = kNanosPerSecond / 10;
 
 sigset_t Handled() {
   sigset_t set;
@@ -24,13 +28,17 @@ void Watch(int wake_fd, const std::function<void(int, int)>& on_signal) {
   const sigset_t set = Handled();
   const int signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
   VIVACE_CHECK(signal_fd >= 0);
+  int64_t last = 0;
   for (int count = 0;;) {
     pollfd fds[] = {{wake_fd, POLLIN, 0}, {signal_fd, POLLIN, 0}};
     if (poll(fds, 2, -1) < 0) continue;
     if (fds[0].revents != 0) break;
     signalfd_siginfo info;
-    if (read(signal_fd, &info, sizeof(info)) == sizeof(info))
-      on_signal(static_cast<int>(info.ssi_signo), ++count);
+    if (read(signal_fd, &info, sizeof(info)) != sizeof(info)) continue;
+    const int64_t now = SteadyNanos();
+    if (count > 0 && now - last < kOneSignalNs) continue;
+    last = now;
+    on_signal(static_cast<int>(info.ssi_signo), ++count);
   }
   close(signal_fd);
 }

@@ -7,7 +7,8 @@
 namespace vivace::cli {
 
 // Calls `on_signal(signal, count)` on a thread of its own for the first, second, ... signal that
-// BlockSignals keeps from the others. Gone with the object.
+// BlockSignals keeps from the others. One that comes within a tenth of a second of the last is the
+// same. Gone with the object.
 class SignalThread {
  public:
   explicit SignalThread(std::function<void(int signal, int count)> on_signal);

@@ -24,19 +24,18 @@ struct Options {
 Command MakeCommand(Options* options) {
   Command command = {
       .name = "tokenize",
-      .positional = "",
+      .positional = "MODEL",
       .summary =
           "Reads text on stdin, byte for byte, and writes its token ids as one JSON array; "
           "with --decode the other way.",
       .details =
           "Examples:\n"
-          "  printf 'Hello world' | vivace tokenize --tokenizer model.gguf\n"
-          "  echo '[19556, 905]' | vivace tokenize --tokenizer model.gguf --decode\n\n"
+          "  printf 'Hello world' | vivace tokenize model.gguf\n"
+          "  echo '[19556, 905]' | vivace tokenize model.gguf --decode\n\n"
+          "MODEL is a GGUF file, a tokenizer.json, a folder with one, or a name on the hub.\n"
           "Control tokens such as <|im_start|> are read as such in the text.",
       .flags = {
-          {"tokenizer", "PATH", "",
-           "a GGUF file, a tokenizer.json, a folder with one, or a name on the hub",
-           StoreText(&options->tokenizer)},
+          {"tokenizer", "PATH", "", "the same as MODEL, by name", StoreText(&options->tokenizer)},
           {"add-special-tokens", "", "on", "add BOS and EOS if the tokenizer asks for them",
            StoreSwitch(&options->add_special_tokens)},
           {"decode", "", "off", "ids on stdin to text on stdout", StoreSwitch(&options->decode)},
@@ -74,7 +73,7 @@ Result<std::vector<TokenId>> ParseIds(const std::string& text, const Tokenizer& 
 // A JSON string a line in, its ids a line out; or the other way.
 Status TokenizeLines(const std::string& input, const Tokenizer& tokenizer, const Options& options) {
   std::string_view left = input;
-  while (!left.empty()) {
+  for (int64_t number = 1; !left.empty(); ++number) {
     const std::string line(left.substr(0, left.find('\n')));
     left.remove_prefix(std::min(line.size() + 1, left.size()));
     if (options.decode) {
@@ -86,7 +85,8 @@ Status TokenizeLines(const std::string& input, const Tokenizer& tokenizer, const
     boost::system::error_code error;
     const boost::json::value text = boost::json::parse(line, error);
     if (error || !text.is_string()) {
-      return Fail(ErrorCode::kInvalidArgument, "bad_line", "", "a line is not a JSON string");
+      return Fail(ErrorCode::kInvalidArgument, "bad_line", "",
+                  "line {} of stdin is not a JSON string", number);
     }
     const auto ids =
         tokenizer.Encode(text.get_string(),
@@ -103,10 +103,11 @@ int Tokenize(std::span<const std::string> args) {
   const auto parsed = ParseFlags(MakeCommand(&options), args);
   if (!parsed) return Refuse(parsed.error());
   if (parsed->help) return 0;
-  if (options.tokenizer.empty() || !parsed->positionals.empty()) {
+  if (options.tokenizer.empty() && parsed->positionals.size() == 1) {
+    options.tokenizer = parsed->positionals[0];
+  } else if (options.tokenizer.empty() || !parsed->positionals.empty()) {
     fmt::print(stderr,
-               "vivace: give --tokenizer PATH and the text on stdin "
-               "(`vivace tokenize --help`)\n");
+               "vivace: give one model, and the text on stdin (`vivace tokenize --help`)\n");
     return kExitUsage;
   }
   const auto model = ResolveModel(options.tokenizer, options.hub);

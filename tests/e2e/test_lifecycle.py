@@ -1,6 +1,8 @@
 """Start, stop, refusals at the door."""
 
 import json
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,7 +12,7 @@ import time
 import pytest
 import requests
 
-from conftest import BINARY, MODEL, Server, free_port, need
+from conftest import BINARY, MODEL, SHARED, Server, free_port, need
 
 
 def run(*args, **options):
@@ -208,6 +210,21 @@ def test_idle_uploads_hold_no_place(mini):
         s.close()
 
 
+def test_a_doubled_signal_is_one(mini_model):
+    """GNU timeout signals a process and its group; the answer that runs may end all the same."""
+    server = Server(mini_model, "--shutdown-timeout", 60)
+    out = []
+    thread = threading.Thread(target=stream_text, args=(server, 60, out))
+    thread.start()
+    while not out:
+        time.sleep(0.005)
+    server.process.send_signal(signal.SIGTERM)
+    server.process.send_signal(signal.SIGINT)
+    thread.join()
+    assert out[-1] == b"data: [DONE]" and b"length" in b"".join(out[-3:])
+    assert server.process.wait(30) == 0
+
+
 @pytest.mark.race
 def test_second_sigterm_ends_at_once():
     server = Server(need(MODEL), "--shutdown-timeout", 60)
@@ -235,12 +252,19 @@ def test_second_sigterm_ends_at_once():
         assert b"error" in b"".join(out[-3:])
 
 
-def test_ready_line_and_curl(mini_model):
-    server = Server(mini_model)
-    assert requests.get(server.base + "/live", timeout=5).status_code == 200
+@pytest.mark.parametrize("chat", [True, False])
+def test_the_curl_line_works(chat, tmp_path):
+    ignored = [] if chat else ["chat_template.jinja"]
+    shutil.copytree(need(SHARED / "models/tiny/llama"), tmp_path / "model", ignore=shutil.ignore_patterns(*ignored))
+    server = Server(tmp_path / "model")
+    ready, curl = [line for line in server.log if "127.0.0.1" in line][:2]
+    assert f"http://127.0.0.1:{server.port}" in ready
+    words = shlex.split(curl)
+    header, value = words[words.index("-H") + 1].split(": ")
+    answer = requests.post(words[1], words[words.index("-d") + 1], headers={header: value}, timeout=60)
+    assert answer.status_code == 200 and answer.json()["choices"]
+    assert ("chat" in words[1]) == chat
     assert server.stop() == 0
-    log = "".join(server.log)
-    assert f"http://127.0.0.1:{server.port}" in log and "curl" in log
 
 
 def test_log_format_json(mini_model):

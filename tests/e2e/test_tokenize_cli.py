@@ -39,6 +39,18 @@ def test_tokenizer_json(name, tmp_path):
         assert ids == case["ids"], case["text"]
 
 
+def test_the_model_is_an_argument_as_elsewhere():
+    result = subprocess.run([BINARY, "tokenize", str(need(MODEL))], input=b"Hello world", capture_output=True,
+                            timeout=60)
+    assert json.loads(result.stdout) == [19556, 905]
+
+
+def test_a_bad_line_is_named():
+    result = subprocess.run([BINARY, "tokenize", str(need(MODEL)), "--lines"], input=b'"a"\n"b\n', capture_output=True,
+                            timeout=60)
+    assert result.returncode == 1 and b"line 2" in result.stderr
+
+
 def test_refuses_what_is_not_ids():
     result = subprocess.run([BINARY, "tokenize", "--tokenizer", str(need(MODEL)), "--decode"], input=b"[1, -4]",
                             capture_output=True, timeout=60)

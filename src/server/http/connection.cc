@@ -179,6 +179,9 @@ bool Connection::OnHead() {
 
 // Keeps the connection if there is no body to skip, or it is here already.
 bool Connection::Refuse(const HttpServer::Refusal& refusal) {
+  log::Info(
+      "request refused",
+      {{"method", head_.request.method}, {"path", head_.request.path}, {"status", refusal.status}});
   const bool skippable =
       head_.framing == BodyFraming::kNone ||
       (head_.framing == BodyFraming::kLength && in_.size() >= head_.content_length);
@@ -192,7 +195,7 @@ bool Connection::Refuse(const HttpServer::Refusal& refusal) {
 }
 
 void Connection::Reject(const Rejection& rejection) {
-  log::Debug("request refused", {{"status", rejection.status}, {"code", rejection.code}});
+  log::Info("request refused", {{"status", rejection.status}, {"code", rejection.code}});
   EndBody();
   head_ = {};
   keep_alive_ = false;
