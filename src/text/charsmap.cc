@@ -1,5 +1,7 @@
 #include "text/charsmap.h"
 
+#include <algorithm>
+
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "text/unicode_class.h"
@@ -80,6 +82,16 @@ std::string Charsmap::Apply(std::string_view text) const {
     pos = end;
   }
   return out;
+}
+
+double Charsmap::MostGrowth() const {
+  size_t longest = 1;
+  for (size_t begin = 0; begin < strings_.size();) {
+    const size_t end = std::min(strings_.find('\0', begin), strings_.size());
+    longest = std::max(longest, end - begin);
+    begin = end + 1;
+  }
+  return static_cast<double>(longest);
 }
 
 }  // namespace vivace

@@ -23,6 +23,9 @@ class Charsmap {
   // characters of others one by one; the shortest key that begins what is looked up decides.
   std::string Apply(std::string_view text) const;
 
+  // Bytes that Apply makes of one byte at most; one at least.
+  double MostGrowth() const;
+
  private:
   std::optional<std::string_view> Replacement(std::string_view text) const;
   void ApplyToCluster(std::string_view cluster, std::string* out) const;

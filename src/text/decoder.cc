@@ -179,6 +179,16 @@ struct Decoder::Stream::Feeder {
   }
 };
 
+double Decoder::MostGrowth() const {
+  double growth = 1;
+  for (const DecoderStep& step : steps_) {
+    if (const auto* replace = std::get_if<decode::Replace>(&step)) {
+      growth *= replace->pattern.MostGrowth(replace->content);
+    }
+  }
+  return growth;
+}
+
 Decoder::Stream::Stream(const Decoder& decoder, bool inside)
     : decoder_(decoder), states_(decoder.steps_.size()) {
   if (!inside) return;

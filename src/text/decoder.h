@@ -60,6 +60,9 @@ class Decoder {
   // Nothing but ByteLevel: the text is the tokens' bytes, one after the other.
   bool only_byte_level() const { return only_byte_level_; }
   bool has_byte_fallback() const { return has_byte_fallback_; }
+  // Bytes that the steps together make of one byte of a token at most; what is put
+  // between tokens apart.
+  double MostGrowth() const;
 
  private:
   std::vector<DecoderStep> steps_;

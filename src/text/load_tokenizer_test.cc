@@ -196,6 +196,39 @@ TEST(TokenizerJson, WhatIsNotUnderstoodIsNamed) {
   }
 }
 
+// Steps that each keep their bounds multiply: a letter must not become gigabytes.
+TEST(TokenizerJson, WhatStepsMakeOfATextIsBounded) {
+  const auto chain = [](std::string_view type, std::string_view steps, size_t count,
+                        const json::object& pattern, size_t bytes) {
+    const json::object step = {
+        {"type", "Replace"}, {"pattern", pattern}, {"content", std::string(bytes, 'a')}};
+    return json::object{{"type", type}, {steps, json::array(count, step)}};
+  };
+  const json::object letter = {{"String", "a"}}, word = {{"String", "aaaa"}},
+                     any = {{"Regex", "."}};
+  struct Case {
+    const json::object& pattern;
+    size_t bytes, count;
+    bool accepted;
+  };
+  const Case cases[] = {{letter, 2, 10, true},   {letter, 2, 11, false}, {letter, 500, 1, true},
+                        {letter, 500, 2, false}, {word, 4, 40, true},    {word, 8, 11, false},
+                        {any, 1, 10, true},      {any, 1, 11, false}};
+  for (const auto& [pattern, bytes, count, accepted] : cases) {
+    const std::string_view verdict = accepted ? "accepted" : "text_growth";
+    json::object root = Sound();
+    root["normalizer"] = chain("Sequence", "normalizers", count, pattern, bytes);
+    EXPECT_EQ(Load(root), verdict) << json::serialize(pattern) << count;
+    root = Sound();
+    root["decoder"] = chain("Sequence", "decoders", count, pattern, bytes);
+    EXPECT_EQ(Load(root), verdict) << json::serialize(pattern) << count;
+  }
+  json::object root = Sound();
+  root["normalizer"] = {{"type", "Sequence"},
+                        {"normalizers", json::array(11, json::object{{"type", "ByteLevel"}})}};
+  EXPECT_EQ(Load(root), "text_growth");
+}
+
 TEST(TokenizerJson, Limits) {
   const auto replace = [](size_t bytes) {
     return json::object{{"type", "Prepend"}, {"prepend", std::string(bytes, 'x')}};
@@ -205,7 +238,8 @@ TEST(TokenizerJson, Limits) {
   EXPECT_EQ(Load(root), "accepted");
   root["normalizer"] = replace(limits::kMaxReplacementBytes + 1);
   EXPECT_EQ(Load(root), "text_too_long");
-  const json::value step = json::object{{"type", "NFC"}};
+  const json::value step =
+      json::object{{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}};
   json::array steps(limits::kMaxTokenizerSteps, step);
   root["normalizer"] = {{"type", "Sequence"}, {"normalizers", steps}};
   EXPECT_EQ(Load(root), "accepted");

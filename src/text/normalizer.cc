@@ -120,7 +120,36 @@ struct Applier {
   Changed operator()(const std::shared_ptr<const Charsmap>& map) const { return map->Apply(text); }
 };
 
+// Bytes that a step makes of one byte at most.
+struct Growth {
+  double operator()(unicode::Form form) const {  // the Unicode FAQ on normalisation
+    const bool compatibility = form == unicode::Form::kNfkc || form == unicode::Form::kNfkd;
+    return compatibility ? 11 : 3;
+  }
+  double operator()(normalize::Lowercase) const { return 2; }
+  double operator()(normalize::StripAccents) const { return 1; }
+  double operator()(normalize::Nmt) const { return 1; }
+  double operator()(normalize::ByteLevel) const { return 2; }
+  double operator()(const normalize::Strip&) const { return 1; }
+  double operator()(const normalize::Prepend& step) const {
+    return static_cast<double>(1 + step.text.size());
+  }
+  double operator()(const normalize::Replace& step) const {
+    return step.pattern.MostGrowth(step.content);
+  }
+  double operator()(const normalize::Bert& step) const {
+    return (step.ideographs ? 2 : 1) * (step.strip_accents ? 3 : 1) * (step.lowercase ? 2 : 1);
+  }
+  double operator()(const std::shared_ptr<const Charsmap>& map) const { return map->MostGrowth(); }
+};
+
 }  // namespace
+
+double Normalizer::MostGrowth() const {
+  double growth = 1;
+  for (const NormalizerStep& step : steps_) growth *= std::visit(Growth{}, step);
+  return growth;
+}
 
 std::string_view Normalizer::Apply(std::string_view text, std::string* storage) const {
   for (const NormalizerStep& step : steps_) {

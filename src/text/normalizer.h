@@ -52,6 +52,8 @@ class Normalizer {
   bool empty() const { return steps_.empty(); }
   // The normalised text: `text` itself, or in `*storage`.
   std::string_view Apply(std::string_view text, std::string* storage) const;
+  // Bytes that the steps together make of one byte at most.
+  double MostGrowth() const;
 
  private:
   std::vector<NormalizerStep> steps_;

@@ -1,5 +1,6 @@
 #include "text/text_pattern.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/utf8.h"
@@ -106,6 +107,13 @@ void TextPattern::Replace(std::string_view text, std::string_view content, Stret
   for (const Stretch& stretch : *scratch) {
     out->append(stretch.match ? content : text.substr(stretch.begin, stretch.end - stretch.begin));
   }
+}
+
+double TextPattern::MostGrowth(std::string_view content) const {
+  if (const auto* text = std::get_if<std::string>(&kind_)) {
+    return std::max(static_cast<double>(content.size()) / static_cast<double>(text->size()), 1.0);
+  }
+  return static_cast<double>(content.size()) + 1;  // an empty match leaves the byte beside it
 }
 
 }  // namespace vivace

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,6 +47,9 @@ class TextPattern {
   // Appends `text` to `out` with `content` for each match. `scratch` is memory to be reused.
   void Replace(std::string_view text, std::string_view content, std::vector<Stretch>* scratch,
                std::string* out) const;
+
+  // Bytes that Replace makes of one byte at most; one at least.
+  double MostGrowth(std::string_view content) const;
 
   // The scanner, if it is one; its matches tile every text.
   const Pretokenizer* scanner() const { return std::get_if<Pretokenizer>(&kind_); }

@@ -30,6 +30,8 @@ class TokenizerBuilder {
     tokenizer_->normalizer_ = Normalizer(std::move(data_.normalizer));
     tokenizer_->cutter_ = WordCutter(std::move(data_.cutter));
     tokenizer_->decoder_ = Decoder(std::move(data_.decoder));
+    VIVACE_RETURN_IF_ERROR(CheckGrowth("normalizer", tokenizer_->normalizer_.MostGrowth()));
+    VIVACE_RETURN_IF_ERROR(CheckGrowth("decoder", tokenizer_->decoder_.MostGrowth()));
     VIVACE_RETURN_IF_ERROR(BuildBytes());
     VIVACE_RETURN_IF_ERROR(BuildModel());
     VIVACE_RETURN_IF_ERROR(BuildAdded());
@@ -71,6 +73,15 @@ class TokenizerBuilder {
                   limits::kMaxMerges);
     }
     return {};
+  }
+
+  // Steps multiply: what a short text becomes must stay within reason.
+  Status CheckGrowth(std::string_view pipeline, double growth) {
+    if (growth <= limits::kMaxTextGrowth) return {};
+    return Fail(ErrorCode::kUnsupported, "text_growth", std::string(pipeline),
+                "the steps of the {} may make a text {:.3g} times as long; at most {} times are "
+                "supported",
+                pipeline, growth, limits::kMaxTextGrowth);
   }
 
   Status CheckId(std::optional<TokenId> id, std::string_view what) {
