@@ -139,10 +139,11 @@ size_t TableBytes(const MemoryPlan& plan, const model::ModelSpec& spec) {
 }
 
 Result<int32_t> ChooseModelLen(const EngineConfig& config, const model::ModelSpec& spec) {
-  if (config.max_model_len > spec.context) {
+  const int32_t longest = std::max(spec.context, spec.longest_context);
+  if (config.max_model_len > longest) {
     return Fail(ErrorCode::kInvalidArgument, "flag_range", "max-model-len",
                 "--max-model-len is {} and the model was made for {} tokens; give at most that",
-                config.max_model_len, spec.context);
+                config.max_model_len, longest);
   }
   return config.max_model_len > 0 ? config.max_model_len
                                   : std::min(spec.context, kMaxDefaultModelLen);

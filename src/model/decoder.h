@@ -34,9 +34,10 @@ struct FamilyTraits {
   // Pair order the weights are stored for. Converters to GGUF permute the rows of some families.
   bool gguf_interleaved_rope = false;
   bool hf_interleaved_rope = false;
-  bool latent = false;          // multi-head latent attention: the hook makes it
-  double rope_theta = 10000.0;  // of a configuration that has none
-  double rope_fraction = 1.0;   // of head dims that are rotated, likewise
+  bool latent = false;                // multi-head latent attention: the hook makes it
+  double rope_theta = 10000.0;        // of a configuration that has none
+  double rope_fraction = 1.0;         // of head dims that are rotated, likewise
+  bool hf_context_is_scaled = false;  // max_position_embeddings has the scaling of RoPE in it
 };
 
 struct MoeTraits {
@@ -86,6 +87,7 @@ class Decoder {
   Decoder(const ModelSource& source, const FamilyTraits& traits)
       : source_(&source), traits_(traits), weights_(source) {}
 
+  void ReadContext();
   Status ReadActivation();
   Status ReadBiasRule();
   Status BuildEnds();

@@ -47,7 +47,8 @@ Result<ModelSpec> BuildGemma(const ModelSource& source, std::string_view recipe,
                                           .post_norms = true,
                                           .qk_norm = traits.qk_norm,
                                           .activation = kernels::Activation::kGeluTanh,
-                                          .rope_theta = traits.local_rope ? 1e6 : 10000.0}));
+                                          .rope_theta = traits.local_rope ? 1e6 : 10000.0,
+                                          .hf_context_is_scaled = traits.local_rope}));
   VIVACE_ASSIGN(d.windows, d.Windows(traits.period));
   VIVACE_ASSIGN(const double scale, AttentionScale(d, traits));
   VIVACE_ASSIGN(const double cap, ReadFloatOr(source, "attn_logit_softcapping", 0.0, kMaxCap, 0.0));

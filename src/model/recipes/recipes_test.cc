@@ -171,6 +171,30 @@ TEST_F(Recipes, LlamaRopeOfOtherKinds) {
             "unsupported rope_parameters.rope_type");
 }
 
+// The trained length times the factor; what was scaled already stays.
+TEST_F(Recipes, ScalingOfRopeMakesTheContextLonger) {
+  const auto contexts = [](std::string_view name, const char* text) {
+    const ModelSpec spec =
+        SpecAfter(name, [&](json::object& c) { c["rope_parameters"] = json::parse(text); });
+    return std::pair(spec.context, spec.longest_context);
+  };
+  EXPECT_EQ(contexts("llama", R"({"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4})"),
+            std::pair(2048, 0));
+  EXPECT_EQ(contexts("llama", R"({"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4})"),
+            std::pair(512, 1024));
+  EXPECT_EQ(contexts("llama", R"({"rope_type": "yarn", "factor": 4.0, "rope_theta": 1e4,
+                                  "original_max_position_embeddings": 512})"),
+            std::pair(2048, 0));
+  EXPECT_EQ(contexts("llama", R"({"rope_type": "yarn", "factor": 4.0, "rope_theta": 1e4,
+                                  "original_max_position_embeddings": 128})"),
+            std::pair(512, 0));
+  EXPECT_EQ(
+      contexts("gemma3_text",
+               R"({"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                         "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}})"),
+      std::pair(512, 0));
+}
+
 TEST_F(Recipes, Mistral) {
   const ModelSpec spec = Spec("mistral");
   EXPECT_THAT(Windows(spec), ElementsAre(32, 32, 32));
