@@ -83,9 +83,10 @@ class Measure final : public Sink {
  private:
   // Where it lies and what becomes of its values.
   void Note(const WeightSpec& spec) {
-    fmt::format_to(std::back_inserter(plan_), "{} {}/{} {}*{}{} {} {} [{}] ", spec.name, spec.slice,
-                   spec.slices, spec.first_row, spec.row_stride, spec.transposed ? "t" : "",
-                   spec.offset, spec.scale, spec.scales);
+    fmt::format_to(std::back_inserter(plan_), "{} {}/{} {}*{}/{}{} {}{} {} [{}] ", spec.name,
+                   spec.slice, spec.slices, spec.first_row, spec.row_stride, spec.row_block,
+                   spec.transposed ? "t" : "", spec.neg_exp ? "e" : "", spec.offset, spec.scale,
+                   spec.scales);
   }
 
   const model::ModelFile& file_;

@@ -26,11 +26,15 @@ struct WeightSpec {
   int32_t cols = 0;         // inputs
   int32_t slice = 0;        // of a stacked tensor: the expert
   int32_t slices = 1;       // that the tensor has
-  int32_t first_row = 0;    // output i is row first_row + i * row_stride of the slice
-  int32_t row_stride = 1;   // 2: gate and up take turns
+  // Output i is row first_row + i / row_block * row_stride + i % row_block of the slice: a stride of
+  // 2 where gate and up take turns, blocks of a head where its parts do.
+  int32_t first_row = 0;
+  int32_t row_stride = 1;
+  int32_t row_block = 1;
   bool transposed = false;  // the slice is stored [inputs, outputs]
   float offset = 0.0f;      // added to every value: 1 for Gemma's norms as Hugging Face stores them
   float scale = 1.0f;       // then multiplied; of vectors only, as `offset`
+  bool neg_exp = false;     // a value x of the vector means -e^x: the decay kept as A_log
   std::string scales = {};  // MXFP4 in two tensors: the one with the scales; else empty
   // Packed as fp32 whatever the file or --quantization says: routers, whose products decide.
   bool full = false;
