@@ -80,6 +80,19 @@ struct LinearBlocks {
     Activate(args.activation, gated, products, args.num_rows, first.rows, args.out, pool);
   }
 
+  static void Gate(const GateArgs& args, Workspace workspace, ThreadPool& pool) {
+    const PackedMatrix& matrix = args.gate->parts[0];
+    const InputRows input{
+        .x = args.x, .stride = matrix.cols, .rows = args.num_rows, .cols = matrix.cols};
+    const int64_t normed = NeedsPass(args.norm) ? int64_t{args.num_rows} * matrix.cols : 0;
+    const int64_t outputs = int64_t{args.num_rows} * matrix.rows;
+    const Pieces pieces(workspace, input, normed + outputs, pool.size());
+    float* const gates = pieces.floats + normed;
+    Apply(WithNorm(input, args.norm, pieces.floats, pool), *args.gate, Epilogue::kStore, gates,
+          matrix.rows, pieces.input, pool);
+    GateRows(gates, args.num_rows, matrix.rows, args.y, pool);
+  }
+
   static void RunExperts(const MoeArgs& args, Workspace workspace, ThreadPool& pool) {
     RunMoe(kLinear, args, workspace, pool);
   }
@@ -129,7 +142,8 @@ template <const LinearOps& kLinear, size_t (*kAttentionBytes)(const WorkspaceSha
 size_t WorkspaceBytes(const WorkspaceShape& shape) {
   const int32_t cols = std::max({shape.hidden, shape.max_cols, shape.ffn});
   Carve carve(nullptr);
-  carve.Take<float>(int64_t{shape.max_rows} * (int64_t{shape.hidden} + shape.raw_ffn));
+  carve.Take<float>(int64_t{shape.max_rows} *
+                    (int64_t{shape.hidden} + std::max(shape.raw_ffn, shape.gate_rows)));
   const size_t linear = carve.bytes() + kLinear.input_bytes(shape.max_rows, cols, shape.threads);
   return std::max({linear, kAttentionBytes(shape), MoeWorkspaceBytes(kLinear, shape),
                    LatentWorkspaceBytes(kLinear, shape)});
@@ -152,6 +166,7 @@ BlockOps MakeOps(const AttentionOps& attention, KvDType kv_dtype) {
       .latent_qkv = attention.latent_qkv,
       .attention = attention.attention,
       .latent_values = Linear::LatentOutputs,
+      .gate = Linear::Gate,
       .project_residual = Linear::ProjectResidual,
       .norm_gate_up = Linear::NormGateUp,
       .moe = Linear::RunExperts,

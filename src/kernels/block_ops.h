@@ -208,6 +208,15 @@ struct AttentionArgs {
   float* out;  // [rows, heads * value_dim()]
 };
 
+// y *= sigmoid(W norm(x) (+ bias)): the output gate of attention (Qwen3-Next).
+struct GateArgs {
+  const float* x;  // [rows, hidden]
+  Norm norm;
+  const MatrixGroup* gate;  // one part, [heads * value_dim, hidden]
+  int32_t num_rows;
+  float* y;  // [rows, rows of W]
+};
+
 // x += scale * norm(W y (+ bias)): the output projection of attention, and the down projection of
 // the MLP.
 struct ProjectResidualArgs {
@@ -313,7 +322,8 @@ struct WorkspaceShape {
   int32_t max_cols = 0;  // widest matrix input of the model
   int32_t qkv_rows = 0;  // sum of q, k, v outputs
   int32_t ffn = 0;
-  int32_t raw_ffn = 0;  // gate and up outputs of layers whose activation is not Fused() with them
+  int32_t raw_ffn = 0;    // gate and up outputs of layers whose activation is not Fused() with them
+  int32_t gate_rows = 0;  // outputs of attention's gate
   // Of mixtures of experts: all experts and those of a row.
   int32_t experts = 0;
   int32_t top_k = 0;
@@ -349,6 +359,7 @@ struct BlockOps {
   void (*latent_qkv)(const LatentQkvArgs&, Workspace, ThreadPool&);
   void (*attention)(const AttentionArgs&, Workspace, ThreadPool&);
   void (*latent_values)(const LatentValuesArgs&, Workspace, ThreadPool&);
+  void (*gate)(const GateArgs&, Workspace, ThreadPool&);
   void (*project_residual)(const ProjectResidualArgs&, Workspace, ThreadPool&);
   void (*norm_gate_up)(const NormGateUpArgs&, Workspace, ThreadPool&);
   void (*moe)(const MoeArgs&, Workspace, ThreadPool&);
