@@ -23,7 +23,10 @@
   X(kGlm4)                \
   X(kExaone4)             \
   X(kStarcoder2)          \
-  X(kCohere2)
+  X(kCohere2)             \
+  X(kQwen3Next)           \
+  X(kGraniteHybrid)       \
+  X(kLfm2)
 
 namespace vivace::model {
 
