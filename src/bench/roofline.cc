@@ -33,6 +33,22 @@ void AddLatent(const model::LatentSpec& latent, const MatrixCosts& matrix, Model
   for (const model::WeightSpec& head : latent.v_b) Add(head, matrix, rest);
 }
 
+// Products of a row with its sequence's state: what it decays and takes up, and what is read.
+double StateMacs(const kernels::RecurrentGeometry& g) {
+  if (g.kind == kernels::RecurrentKind::kShortConv) return 0;
+  const double state = static_cast<double>(g.heads) * g.key_dim * g.value_dim;
+  return g.kind == kernels::RecurrentKind::kGatedDelta ? 3 * state : 2 * state;
+}
+
+void AddRecurrent(const model::RecurrentSpec& recurrent, const MatrixCosts& matrix, ModelCost* cost,
+                  ModelCost::Part* rest) {
+  for (const model::LinearSpec& input : recurrent.input) Add(input.weight, matrix, &cost->body);
+  Add(recurrent.o.weight, matrix, rest);
+  cost->body.float_macs += StateMacs(recurrent.geometry);
+  cost->state_bytes +=
+      static_cast<double>(recurrent.geometry.state_floats()) * double{sizeof(float)};
+}
+
 void AddFeedForward(const model::FeedForwardSpec& ffn, const MatrixCosts& matrix,
                     ModelCost::Part* part) {
   AddPresent({&ffn.gate, &ffn.up, &ffn.down}, matrix, part);
@@ -74,16 +90,22 @@ ModelCost CostOf(const model::ModelSpec& spec, size_t kv_block_bytes, int32_t bl
   ModelCost cost;
   for (const model::LayerSpec& layer : spec.layers) {
     const model::AttentionSpec& a = layer.attention;
-    AddPresent({&a.k, &a.v}, matrix, &cost.body);
-    ModelCost::Part* rest = &layer == &spec.layers.back() ? &cost.tail : &cost.body;
-    AddPresent({&a.q, &a.o}, matrix, rest);
-    if (a.latent) AddLatent(*a.latent, matrix, &cost.body, rest);
+    const bool last = &layer == &spec.layers.back();
+    ModelCost::Part* rest = last ? &cost.tail : &cost.body;
     AddMlp(layer.mlp, matrix, rest);
+    if (layer.recurrent) {
+      AddRecurrent(*layer.recurrent, matrix, &cost, rest);
+      continue;
+    }
+    AddPresent({&a.k, &a.v}, matrix, &cost.body);
+    AddPresent({&a.q, &a.gate, &a.o}, matrix, rest);
+    if (a.latent) AddLatent(*a.latent, matrix, &cost.body, rest);
     const kernels::KvGeometry kv = LayerGeometry(a);
     cost.attention.push_back(
         {.macs_per_position = static_cast<double>(a.heads) * (kv.head_dim + kv.value_dim()),
          .bytes_per_position = static_cast<double>(kv_block_bytes) / block_size,
-         .window = a.window});
+         .window = a.window,
+         .last = last});
   }
   Add(spec.lm_head.weight, matrix, &cost.head);
   return cost;
@@ -111,11 +133,12 @@ StepCost CostOf(const ModelCost& model, std::span<const StepPart> parts) {
   double rows = 0, logit_rows = 0;
   StepCost cost;
   for (const StepPart& part : parts) {
+    cost.bytes += model.state_bytes;
     rows += part.rows;
     logit_rows += part.logit_rows;
     const int32_t end = part.first_position + part.rows;
     for (const ModelCost::AttentionLayer& layer : model.attention) {
-      const int32_t asking = &layer == &model.attention.back() ? part.logit_rows : part.rows;
+      const int32_t asking = layer.last ? part.logit_rows : part.rows;
       if (asking == 0) continue;
       const double read = layer.window > 0 ? std::min(end, layer.window + asking - 1) : end;
       cost.bytes += read * layer.bytes_per_position;

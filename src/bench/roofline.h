@@ -2,7 +2,7 @@
 // bandwidth, multiply-adds that must be done over their peak rates, whichever is longer.
 //
 //   bytes  weights as packed, once a step (the head only if a row wants logits), and each
-//          sequence's keys and values up to its last position, once a step
+//          sequence's keys and values up to its last position and its recurrent states, once a step
 //   MACs   every row through the layers, logit rows through the head, each row against the
 //          positions it sees
 //
@@ -49,8 +49,10 @@ struct ModelCost {
     double macs_per_position = 0;  // of one row against one position, both products
     double bytes_per_position = 0;
     int32_t window = 0;  // 0: all
+    bool last = false;   // of the model's layers
   };
   std::vector<AttentionLayer> attention;
+  double state_bytes = 0;  // of recurrent layers, for each sequence of a step
 };
 
 // `matrix` says what a weight costs; `kv_block_bytes` is of one block of one layer.

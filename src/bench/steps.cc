@@ -36,7 +36,7 @@ Status CheckList(const char* flag, const std::vector<int32_t>& values, int32_t m
 
 kernels::KvGeometry GeometryOf(const EngineConfig& config, const model::ModelSpec& spec,
                                const kernels::BlockOps& ops) {
-  kernels::KvGeometry geometry = LayerGeometry(spec.layers.front().attention);
+  kernels::KvGeometry geometry = LayerGeometry(spec.first_attention());
   geometry.dtype = config.kv_cache_dtype.value_or(ops.default_kv_dtype);
   geometry.block_size = config.block_size;
   return geometry;
@@ -83,7 +83,9 @@ class Bench {
 // What fits into memory and into the model's context; the cache is as large as the largest needs.
 void Bench::ChooseCases(StepReport* report) {
   const int32_t context = file_.spec().context;
-  const size_t block_bytes = ops_.kv_block_bytes(geometry_) * file_.spec().layers.size();
+  const auto attend = std::ranges::count_if(file_.spec().layers,
+                                            [](const auto& layer) { return !layer.recurrent; });
+  const size_t block_bytes = ops_.kv_block_bytes(geometry_) * static_cast<size_t>(attend);
   const size_t available = AvailableMemory();
   const size_t free = available > report->weight_bytes ? available - report->weight_bytes : 0;
   const auto add = [&](const StepCase& step, int32_t sequences, int32_t tokens) {
@@ -119,7 +121,7 @@ Status Bench::Start(StepReport* report) {
                                          : report->left_out.front());
   }
   config.max_num_seqs = Greatest(options_.batches, 1);
-  config.max_num_batched_tokens = std::max(config.max_num_batched_tokens, config.max_num_seqs);
+  config.max_num_batched_tokens = std::max(config.max_num_batched_tokens, *config.max_num_seqs);
   config.max_model_len =
       std::max(Greatest(options_.prompts, 1), Greatest(options_.contexts, 1) + 1);
   config.max_model_len = std::min(config.max_model_len, file_.spec().context);

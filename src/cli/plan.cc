@@ -47,7 +47,7 @@ Command MakeCommand(Options* options) {
 }
 
 struct Figures {
-  size_t weights, kv, work, program, total;
+  size_t weights, kv, states, work, program, total;
   int64_t bytes_per_token;    // of a sequence that every layer sees whole
   int64_t longest_sequences;  // of max_model_len tokens, at once
 };
@@ -58,7 +58,8 @@ Figures FiguresOf(const LoadPlan& plan, size_t program) {
   Figures f;
   f.weights = plan.weight_bytes;
   f.kv = memory.kv_bytes;
-  f.work = plan.bytes() - f.weights - f.kv;
+  f.states = memory.state_bytes;
+  f.work = plan.bytes() - f.weights - f.kv - f.states;
   f.program = program;
   f.total = plan.bytes() + program;
   const auto groups = static_cast<size_t>(limits.kv_windows.size());
@@ -81,6 +82,12 @@ void PrintText(const std::string& model, const LoadPlan& plan, const Figures& f,
   line(
       "KV cache", f.kv,
       fmt::format("{} a token, all layers", FormatBytes(static_cast<uint64_t>(f.bytes_per_token))));
+  if (f.states > 0) {
+    line(
+        "states", f.states,
+        fmt::format("of recurrent layers, {} a sequence",
+                    FormatBytes(f.states / static_cast<size_t>(plan.memory.limits.max_sequences))));
+  }
   line("work space", f.work, "of one step, and tables");
   line("program", f.program, "code, vocabulary, chat template");
   line("total", f.total,
@@ -89,6 +96,7 @@ void PrintText(const std::string& model, const LoadPlan& plan, const Figures& f,
       "\nSequences may have {} tokens, prompt and output; {} run at once.\n"
       "The cache holds {} of that length together; shorter ones fit in greater number.\n",
       plan.memory.limits.max_model_len, plan.memory.limits.max_sequences, f.longest_sequences);
+  for (const std::string& note : plan.memory.notes) fmt::print("{}\n", note);
 }
 
 void PrintJson(const std::string& model, const LoadPlan& plan, const Figures& f, size_t available) {
@@ -98,6 +106,7 @@ void PrintJson(const std::string& model, const LoadPlan& plan, const Figures& f,
                                       {"kv_cache_dtype", kernels::Name(plan.memory.kv.dtype)},
                                       {"weight_bytes", f.weights},
                                       {"kv_cache_bytes", f.kv},
+                                      {"state_bytes", f.states},
                                       {"work_bytes", f.work},
                                       {"program_bytes", f.program},
                                       {"total_bytes", f.total},

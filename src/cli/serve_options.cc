@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/units.h"
@@ -20,9 +21,19 @@ tl::unexpected<Error> BadValue(const std::string& flag, const std::string& value
               wanted);
 }
 
-// A number that fits the field; its range is Validate's business.
 template <typename T>
-Flag Count(std::string name, std::string default_text, std::string help, T* to) {
+struct NumberOf {
+  using Type = T;
+};
+template <typename T>
+struct NumberOf<std::optional<T>> {
+  using Type = T;
+};
+
+// A number that fits the field; its range is Validate's business.
+template <typename Field>
+Flag Count(std::string name, std::string default_text, std::string help, Field* to) {
+  using T = typename NumberOf<Field>::Type;
   Store store = [name, to](const std::string& text) -> Status {
     VIVACE_ASSIGN(const int64_t value, ParseCount(text, name));
     if (std::cmp_greater(value, std::numeric_limits<T>::max())) {
@@ -106,8 +117,8 @@ std::vector<Flag> EngineFlags(EngineConfig* config) {
   return {
       Count("max-model-len", "the model's", "most tokens of one sequence, prompt and output",
             &config->max_model_len),
-      Count("max-num-seqs", fmt::to_string(config->max_num_seqs), "sequences computed in one step",
-            &config->max_num_seqs),
+      Count("max-num-seqs", "64, fewer where recurrent states would take too much",
+            "sequences computed in one step", &config->max_num_seqs),
       Count("max-num-batched-tokens", fmt::to_string(config->max_num_batched_tokens),
             "tokens computed in one step; long prompts are cut into chunks",
             &config->max_num_batched_tokens),

@@ -19,7 +19,7 @@ struct Range {
 Status Validate(const EngineConfig& config) {
   const Range ranges[] = {
       {"max-model-len", config.max_model_len, 0, 1 << 24},
-      {"max-num-seqs", config.max_num_seqs, 1, 4096},
+      {"max-num-seqs", config.max_num_seqs.value_or(1), 1, 4096},
       {"max-num-batched-tokens", config.max_num_batched_tokens, 1, 1 << 20},
       {"kv-cache-memory-bytes", config.kv_cache_memory_bytes, 0, int64_t{1} << 50},
       {"num-kv-blocks", config.num_kv_blocks, 0, 1 << 28},

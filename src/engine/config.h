@@ -12,9 +12,10 @@
 namespace vivace {
 
 struct EngineConfig {
-  std::string model;                     // path of a model file
-  int32_t max_model_len = 0;             // tokens of a sequence; 0: the model's context
-  int32_t max_num_seqs = 64;             // sequences computed in one step
+  std::string model;          // path of a model file
+  int32_t max_model_len = 0;  // tokens of a sequence; 0: the model's context
+  // Sequences computed in one step; unset: 64, or fewer where recurrent states would take too much.
+  std::optional<int32_t> max_num_seqs;
   int32_t max_num_batched_tokens = 512;  // tokens of one step
   double max_itl_ms = 50.0;              // most time between a stream's tokens; 0: any
   int64_t kv_cache_memory_bytes = 0;     // 0: sized from the memory that is there

@@ -1,6 +1,7 @@
 #include "engine/cpu_executor.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "engine/forward.h"
 #include "engine/load_plan.h"
@@ -74,6 +75,7 @@ Result<std::unique_ptr<Executor>> CreateCpuExecutor(
     const EngineConfig& config, const model::ModelFile& file, std::vector<TokenId> eos_ids,
     const std::function<void(uint64_t, uint64_t)>& progress) {
   VIVACE_ASSIGN(const LoadPlan plan, PlanLoad(config, file, AvailableMemory()));
+  for (const std::string& note : plan.memory.notes) log::Info(note);
   VIVACE_ASSIGN(Arena memory,
                 Arena::Map(Forward::ArenaBytes(plan.memory), "the KV cache and work space"));
   auto pool = std::make_unique<ThreadPool>(plan.threads);

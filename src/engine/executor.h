@@ -21,6 +21,9 @@ struct ExecutorLimits {
   int32_t max_model_len = 0;       // tokens of a sequence
   int32_t block_size = 0;
   int32_t num_blocks = 0;
+  // Sequences have states beside the cache, which hold no earlier position: whoever goes on from a
+  // cached prefix would have none.
+  bool recurrent = false;
   // Above 0: what prompts of more tokens put into the cache is not what shorter ones would.
   int32_t long_prompt = 0;
   KvWindows kv_windows = {};  // of the cache's groups; a plan has block tables for each

@@ -15,7 +15,7 @@ float* TakeFloats(Arena* arena, int64_t rows, int64_t cols) {
 }  // namespace
 
 size_t Forward::ArenaBytes(const MemoryPlan& plan) {
-  return Arena::Rounded(plan.kv_bytes) + plan.activation_bytes +
+  return Arena::Rounded(plan.kv_bytes) + plan.state_bytes + plan.activation_bytes +
          Arena::Rounded(plan.workspace_bytes);
 }
 
@@ -32,7 +32,6 @@ Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const ker
       vocab_(spec.vocab),
       logits_stride_(plan.logits_stride),
       logit_rows_(plan.logit_rows),
-      head_dim_(plan.kv.head_dim),
       layout_(plan.shape.max_rows, plan.shape.max_sequences, plan.limits.block_size,
               plan.limits.kv_windows.size()),
       prefault_({.data = memory_.Take(plan.kv_bytes),
@@ -47,23 +46,60 @@ Forward::Forward(const MemoryPlan& plan, const model::ModelSpec& spec, const ker
   experts_ = TakeFloats(&memory_, shape.experts > 0 ? shape.max_rows : 0, shape.hidden);
   logits_ = TakeFloats(&memory_, plan.logit_rows, plan.logits_stride);
   workspace_ = {memory_.Take(plan.workspace_bytes), plan.workspace_bytes};
-  for (const model::LayerSpec& layer : spec.layers) {
-    const model::AttentionSpec& a = layer.attention;
-    const model::MlpSpec& m = layer.mlp;
-    layers_.push_back({.heads = a.heads,
-                       .scale = a.scale,
-                       .softcap = a.softcap,
-                       .window = a.window,
-                       .whole_norms = a.qk_norm == model::QkNorm::kWhole,
-                       .rope = RopeOf(a.rope, plan),
-                       .group = 0,
-                       .activation = {m.activation, m.activation_alpha, m.activation_limit},
-                       .parallel = layer.parallel,
-                       .kv = {}});
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    layers_.push_back(PlanOf(spec.layers[i], weights_.layers[i], plan));
   }
   prompt_lens_.resize(static_cast<size_t>(shape.max_sequences));
   if (plan.limits.long_prompt > 0) row_prompts_.reserve(static_cast<size_t>(shape.max_rows));
   PlaceInCache(plan);
+}
+
+Forward::LayerPlan Forward::PlanOf(const model::LayerSpec& layer, const LayerWeights& weights,
+                                   const MemoryPlan& plan) {
+  const model::AttentionSpec& a = layer.attention;
+  const model::MlpSpec& m = layer.mlp;
+  LayerPlan out{.heads = a.heads,
+                .mixer_cols = int64_t{a.heads} * plan.kv.head_dim,
+                .scale = a.scale,
+                .softcap = a.softcap,
+                .window = a.window,
+                .whole_norms = a.qk_norm == model::QkNorm::kWhole,
+                .rope = 0,
+                .group = 0,
+                .activation = {m.activation, m.activation_alpha, m.activation_limit},
+                .parallel = layer.parallel,
+                .kv = {},
+                .recurrent = {}};
+  if (!layer.recurrent) {
+    out.rope = RopeOf(a.rope, plan);
+    return out;
+  }
+  const model::RecurrentSpec& r = *layer.recurrent;
+  const RecurrentWeights& w = *weights.recurrent;
+  out.mixer_cols = r.geometry.inner();
+  out.recurrent = {
+      .x = x_,
+      .norm = weights.attention_norm,
+      .input = &w.input,
+      .geometry = r.geometry,
+      .q = r.q,
+      .k = r.k,
+      .v = r.v,
+      .z = r.z,
+      .b = r.b,
+      .a = r.a,
+      .conv_weight = w.conv_weight,
+      .conv_bias = w.conv_bias,
+      .decay = w.decay,
+      .dt_bias = w.dt_bias,
+      .skip = w.skip,
+      .min_dt = r.min_dt,
+      .max_dt = r.max_dt,
+      .out_norm = w.out_norm,
+      .step = {},
+      .states = TakeFloats(&memory_, plan.limits.max_sequences, r.geometry.state_floats()),
+      .out = q_};
+  return out;
 }
 
 // The k-th layers of all groups share an array of blocks, of which each has its own.
@@ -106,17 +142,29 @@ void Forward::Run(const StepPlan& plan) {
       *pool_);
   const size_t last = layers_.size() - 1;
   for (size_t i = 0; i <= last; ++i) {
-    FillCache(layers_[i], weights_.layers[i]);
-    if (i == last) KeepLogitRows(layers_[i].heads);
+    StartMixer(layers_[i], weights_.layers[i]);
+    if (i == last) KeepLogitRows(layers_[i].mixer_cols);
     const size_t group = layers_[i].group;
     FinishLayer(layers_[i], weights_.layers[i],
                 i == last ? layout_.logit_rows(group) : layout_.all(group));
   }
 }
 
-// The layer's part that every row needs: K and V into the cache, and the queries.
-void Forward::FillCache(const LayerPlan& layer, const LayerWeights& weights) {
+// The layer's part that every row needs: K and V into the cache, and the queries; or the states of
+// sequences, and what is read from them. It leaves queries or readings in q_.
+void Forward::StartMixer(const LayerPlan& layer, const LayerWeights& weights) {
+  if (weights.recurrent) return Recur(layer);
   if (weights.latent) return FillLatents(layer, weights);
+  FillCache(layer, weights);
+}
+
+void Forward::Recur(const LayerPlan& layer) {
+  kernels::RecurrentArgs args = layer.recurrent;
+  args.step = layout_.all();
+  ops_.recurrent(args, workspace_, *pool_);
+}
+
+void Forward::FillCache(const LayerPlan& layer, const LayerWeights& weights) {
   ops_.norm_qkv({.x = x_,
                  .norm = weights.attention_norm,
                  .qkv = &weights.qkv,
@@ -149,7 +197,7 @@ void Forward::FillLatents(const LayerPlan& layer, const LayerWeights& weights) {
 }
 
 // Moves them to the front.
-void Forward::KeepLogitRows(int32_t heads) {
+void Forward::KeepLogitRows(int64_t mixer_cols) {
   const auto move = [](float* rows, int64_t cols, int64_t from, int64_t to) {
     std::copy_n(rows + from * cols, cols, rows + to * cols);
   };
@@ -157,7 +205,7 @@ void Forward::KeepLogitRows(int32_t heads) {
   for (const int32_t from : layout_.kept()) {
     if (from != to) {
       move(x_, hidden_, from, to);
-      move(q_, int64_t{heads} * head_dim_, from, to);
+      move(q_, mixer_cols, from, to);
     }
     ++to;
   }
@@ -167,17 +215,18 @@ void Forward::FinishLayer(const LayerPlan& layer, const LayerWeights& weights,
                           const kernels::StepRows& step) {
   const int32_t rows = step.num_rows;
   if (rows == 0) return;
-  const float* attended = Attend(layer, weights, step);
-  // In a parallel layer the MLP reads what the attention read.
+  const float* mixed = FinishMixer(layer, weights, step);
+  // In a parallel layer the MLP reads what the mixer read.
   if (layer.parallel) StartMlp(layer, weights, rows);
-  Project(attended, weights.o, weights.attention_post_norm, rows);
+  Project(mixed, weights.o, weights.attention_post_norm, rows);
   if (!layer.parallel) StartMlp(layer, weights, rows);
   FinishMlp(weights, rows);
 }
 
 // What the output projection reads.
-const float* Forward::Attend(const LayerPlan& layer, const LayerWeights& weights,
-                             const kernels::StepRows& step) {
+const float* Forward::FinishMixer(const LayerPlan& layer, const LayerWeights& weights,
+                                  const kernels::StepRows& step) {
+  if (weights.recurrent) return q_;
   ops_.attention({.q = q_,
                   .heads = layer.heads,
                   .scale = layer.scale,
@@ -188,6 +237,14 @@ const float* Forward::Attend(const LayerPlan& layer, const LayerWeights& weights
                   .kv = layer.kv,
                   .out = attended_},
                  workspace_, *pool_);
+  if (weights.gate.num_parts > 0) {
+    ops_.gate({.x = x_,
+               .norm = weights.attention_norm,
+               .gate = &weights.gate,
+               .num_rows = step.num_rows,
+               .y = attended_},
+              workspace_, *pool_);
+  }
   if (!weights.latent) return attended_;
   ops_.latent_values(
       {.y = attended_, .v_b = weights.latent->v_b, .num_rows = step.num_rows, .out = q_},

@@ -49,6 +49,7 @@ class Forward {
   // What a layer needs beside its weights.
   struct LayerPlan {
     int32_t heads;
+    int64_t mixer_cols;  // floats of a row that the mixer leaves in q_ before the last rows go on
     float scale;
     float softcap;
     int32_t window;
@@ -58,16 +59,22 @@ class Forward {
     kernels::ActivationSpec activation;
     bool parallel;
     kernels::KvCacheView kv;
+    // Of a recurrent layer, but for what a step brings.
+    kernels::RecurrentArgs recurrent;
   };
 
+  LayerPlan PlanOf(const model::LayerSpec& layer, const LayerWeights& weights,
+                   const MemoryPlan& plan);
   void PlaceInCache(const MemoryPlan& plan);
+  void StartMixer(const LayerPlan& layer, const LayerWeights& weights);
   void FillCache(const LayerPlan& layer, const LayerWeights& weights);
   void FillLatents(const LayerPlan& layer, const LayerWeights& weights);
-  void KeepLogitRows(int32_t heads);
+  void Recur(const LayerPlan& layer);
+  void KeepLogitRows(int64_t mixer_cols);
   void FinishLayer(const LayerPlan& layer, const LayerWeights& weights,
                    const kernels::StepRows& step);
-  const float* Attend(const LayerPlan& layer, const LayerWeights& weights,
-                      const kernels::StepRows& step);
+  const float* FinishMixer(const LayerPlan& layer, const LayerWeights& weights,
+                           const kernels::StepRows& step);
   void Project(const float* y, const kernels::MatrixGroup& weight, const kernels::Norm& norm,
                int32_t rows);
   void StartMlp(const LayerPlan& layer, const LayerWeights& weights, int32_t rows);
@@ -85,7 +92,6 @@ class Forward {
   const int32_t vocab_;
   const int64_t logits_stride_;
   const int32_t logit_rows_;
-  const int32_t head_dim_;
   std::vector<LayerPlan> layers_;
   std::vector<RopeTable> ropes_;      // one for each distinct kind
   std::vector<int32_t> prompt_lens_;  // [slot]

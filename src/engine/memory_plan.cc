@@ -21,7 +21,9 @@ namespace {
 constexpr size_t kLogitBytes = 32u << 20;  // logits computed at once stay about this small
 constexpr int32_t kMinLogitRows = 8;
 constexpr size_t kHeadroomBytes = 256u << 20;  // left for requests, text and the allocator
-constexpr size_t kDefaultKvShare = 4;          // a quarter of the free memory, if no flag says more
+constexpr size_t kDefaultShare = 4;  // a quarter of the free memory for the cache, and for the
+                                     // states of recurrent layers, if no flag says more
+constexpr int32_t kDefaultSequences = 64;
 constexpr int32_t kMaxDefaultModelLen =
     1 << 20;  // longer contexts are asked for with --max-model-len
 
@@ -42,15 +44,22 @@ std::optional<size_t> CgroupLeft() {
   return left && *left < 0x1p60 ? std::optional(static_cast<size_t>(*left)) : std::nullopt;
 }
 
+size_t FreeBeside(size_t taken, size_t available) {
+  return available > taken + kHeadroomBytes ? available - taken - kHeadroomBytes : 0;
+}
+
 // Inputs of the output projection.
-int32_t OutputCols(const model::AttentionSpec& a) {
+int32_t OutputCols(const model::LayerSpec& layer) {
+  if (layer.recurrent) return layer.recurrent->geometry.inner();
+  const model::AttentionSpec& a = layer.attention;
   return a.heads * (a.latent ? a.latent->value_dims : a.head_dim);
 }
 
-// One cache serves all layers.
+// One cache serves all layers with attention.
 Result<kernels::KvGeometry> CommonGeometry(const model::ModelSpec& spec) {
-  const kernels::KvGeometry first = LayerGeometry(spec.layers.front().attention);
+  const kernels::KvGeometry first = LayerGeometry(spec.first_attention());
   for (const model::LayerSpec& layer : spec.layers) {
+    if (layer.recurrent) continue;
     const kernels::KvGeometry own = LayerGeometry(layer.attention);
     if (own.kv_heads == first.kv_heads && own.head_dim == first.head_dim &&
         own.latent_dim == first.latent_dim) {
@@ -74,6 +83,12 @@ void AddLatent(const model::LatentSpec& latent, kernels::WorkspaceShape* shape) 
   shape->max_cols = std::max({shape->max_cols, latent.q_a.weight.rows});
 }
 
+void AddRecurrent(const model::RecurrentSpec& recurrent, kernels::WorkspaceShape* shape) {
+  int32_t outputs = 0;
+  for (const model::LinearSpec& part : recurrent.input) outputs += part.weight.rows;
+  shape->recurrent_outputs = std::max(shape->recurrent_outputs, outputs);
+}
+
 void AddMlp(const model::MlpSpec& mlp, kernels::WorkspaceShape* shape) {
   const bool raw = !kernels::Fused(mlp.activation);
   const auto add = [&](const model::FeedForwardSpec& ffn) {
@@ -89,22 +104,26 @@ void AddMlp(const model::MlpSpec& mlp, kernels::WorkspaceShape* shape) {
   shape->top_k = std::max(shape->top_k, mlp.moe->router.top_k);
 }
 
+void AddAttention(const model::AttentionSpec& a, kernels::WorkspaceShape* shape) {
+  if (a.latent) return AddLatent(*a.latent, shape);
+  shape->qkv_rows = std::max(shape->qkv_rows, (a.heads + 2 * a.kv_heads) * a.head_dim);
+  if (a.gate.present()) shape->gate_rows = std::max(shape->gate_rows, a.gate.weight.rows);
+}
+
 kernels::WorkspaceShape MakeShape(const EngineConfig& config, const model::ModelSpec& spec,
-                                  int threads, int32_t max_model_len) {
-  kernels::WorkspaceShape shape{
-      .max_rows = config.max_num_batched_tokens,
-      .hidden = spec.hidden,
-      .max_cols = spec.hidden,
-      .max_context = max_model_len,
-      .max_sequences = std::min(config.max_num_seqs, config.max_num_batched_tokens),
-      .threads = threads};
+                                  int threads, int32_t max_model_len, int32_t sequences) {
+  kernels::WorkspaceShape shape{.max_rows = config.max_num_batched_tokens,
+                                .hidden = spec.hidden,
+                                .max_cols = spec.hidden,
+                                .max_context = max_model_len,
+                                .max_sequences = std::min(sequences, config.max_num_batched_tokens),
+                                .threads = threads};
   for (const model::LayerSpec& layer : spec.layers) {
-    const model::AttentionSpec& a = layer.attention;
-    shape.max_cols = std::max(shape.max_cols, OutputCols(a));
-    if (a.latent) {
-      AddLatent(*a.latent, &shape);
+    shape.max_cols = std::max(shape.max_cols, OutputCols(layer));
+    if (layer.recurrent) {
+      AddRecurrent(*layer.recurrent, &shape);
     } else {
-      shape.qkv_rows = std::max(shape.qkv_rows, (a.heads + 2 * a.kv_heads) * a.head_dim);
+      AddAttention(layer.attention, &shape);
     }
     AddMlp(layer.mlp, &shape);
   }
@@ -130,6 +149,7 @@ size_t TableBytes(const MemoryPlan& plan, const model::ModelSpec& spec) {
   size_t bytes = RowSampler::Bytes(plan.limits, plan.shape.threads);
   std::vector<const model::RopeSpec*> kinds;  // layers share a table of each
   for (const model::LayerSpec& layer : spec.layers) {
+    if (layer.recurrent) continue;
     const model::RopeSpec& rope = layer.attention.rope;
     if (std::ranges::any_of(kinds, [&](const auto* kind) { return *kind == rope; })) continue;
     kinds.push_back(&rope);
@@ -149,12 +169,40 @@ Result<int32_t> ChooseModelLen(const EngineConfig& config, const model::ModelSpe
                                   : std::min(spec.context, kMaxDefaultModelLen);
 }
 
+// Sequences that run at once: as many as the configuration says, or of the default those whose
+// states fit well.
+int32_t ChooseSequences(const EngineConfig& config, const model::ModelSpec& spec,
+                        size_t weight_bytes, size_t available, std::vector<std::string>* notes) {
+  if (config.max_num_seqs) return *config.max_num_seqs;
+  const size_t each = StateBytes(spec, 1);
+  if (each == 0 || available == 0) return kDefaultSequences;
+  const size_t fit = FreeBeside(weight_bytes, available) / kDefaultShare / each;
+  if (fit >= kDefaultSequences) return kDefaultSequences;
+  const auto sequences = static_cast<int32_t>(std::max<size_t>(fit, 1));
+  notes->push_back(
+      fmt::format("{} sequences at once instead of {}: the recurrent layers keep {} of "
+                  "each; --max-num-seqs says otherwise",
+                  sequences, kDefaultSequences, FormatBytes(each)));
+  return sequences;
+}
+
+// `fixed_bytes`: what is taken beside the states.
+Status CheckStates(const EngineConfig& config, const MemoryPlan& plan, size_t fixed_bytes,
+                   size_t available) {
+  const size_t free = available - std::min(available, fixed_bytes);
+  if (available == 0 || plan.state_bytes <= free) return {};
+  return Fail(ErrorCode::kResourceExhausted, "no_memory", "max-num-seqs",
+              "the recurrent states of {} sequences take {} and {} are free beside the weights; "
+              "lower --max-num-seqs{}",
+              plan.limits.max_sequences, FormatBytes(plan.state_bytes), FormatBytes(free),
+              config.max_num_seqs.value_or(1) > 1 ? "" : " or free memory");
+}
+
 // Blocks of the pool the configuration asks for, of which the longest sequence takes
-// `per_sequence`.
-Result<int64_t> ChooseBlocks(const EngineConfig& config, int64_t per_sequence, size_t block_bytes,
-                             size_t fixed_bytes, size_t available) {
-  const size_t free =
-      available > fixed_bytes + kHeadroomBytes ? available - fixed_bytes - kHeadroomBytes : 0;
+// `per_sequence`, and up to `sequences` run.
+Result<int64_t> ChooseBlocks(const EngineConfig& config, int64_t per_sequence, int32_t sequences,
+                             size_t block_bytes, size_t fixed_bytes, size_t available) {
+  const size_t free = FreeBeside(fixed_bytes, available);
   int64_t blocks = config.num_kv_blocks;
   if (blocks == 0 && config.kv_cache_memory_bytes > 0) {
     blocks = config.kv_cache_memory_bytes / static_cast<int64_t>(block_bytes);
@@ -179,8 +227,8 @@ Result<int64_t> ChooseBlocks(const EngineConfig& config, int64_t per_sequence, s
   }
   // Where the system does not say what is free, one longest sequence is what a user surely wants.
   const int64_t affordable =
-      available > 0 ? static_cast<int64_t>(free / kDefaultKvShare / block_bytes) : per_sequence;
-  return std::min({affordable, per_sequence * config.max_num_seqs, int64_t{INT32_MAX}});
+      available > 0 ? static_cast<int64_t>(free / kDefaultShare / block_bytes) : per_sequence;
+  return std::min({affordable, per_sequence * sequences, int64_t{INT32_MAX}});
 }
 
 // The cache, in what the rest of `plan` leaves free.
@@ -191,11 +239,12 @@ Status PlanCache(const EngineConfig& config, size_t weight_bytes, size_t availab
   const int32_t chunk = config.max_num_batched_tokens;
   const size_t block_bytes =
       plan->kv_block_bytes * static_cast<size_t>(plan->groups.layers_per_block);
-  const size_t fixed =
-      weight_bytes + plan->workspace_bytes + plan->activation_bytes + plan->table_bytes;
+  const size_t work = plan->workspace_bytes + plan->activation_bytes + plan->table_bytes;
+  VIVACE_RETURN_IF_ERROR(CheckStates(config, *plan, weight_bytes + work, available));
+  const size_t fixed = weight_bytes + work + plan->state_bytes;
   VIVACE_ASSIGN(const int64_t blocks,
                 ChooseBlocks(config, MostBlocks(windows, config.block_size, max_model_len, chunk),
-                             block_bytes, fixed, available));
+                             plan->limits.max_sequences, block_bytes, fixed, available));
   const int64_t tokens = LongestSequence(windows, config.block_size, blocks, chunk, max_model_len);
   if (blocks < 1 && config.max_model_len == 0) {
     return Fail(ErrorCode::kResourceExhausted, "no_memory", "max-num-batched-tokens",
@@ -234,13 +283,29 @@ size_t AvailableMemory() {
   return system.value_or(cgroup.value_or(0));
 }
 
-KvGroups GroupsOf(const model::ModelSpec& spec, int32_t max_model_len) {
-  std::vector<int32_t> windows;
+size_t StateBytes(const model::ModelSpec& spec, int32_t sequences) {
+  size_t bytes = 0;
   for (const model::LayerSpec& layer : spec.layers) {
-    const int32_t window = layer.attention.window;
-    windows.push_back(window < max_model_len ? window : 0);
+    if (!layer.recurrent) continue;
+    const auto floats = static_cast<size_t>(layer.recurrent->geometry.state_floats());
+    bytes += Arena::Rounded(static_cast<size_t>(sequences) * floats * sizeof(float));
   }
-  return DealLayers(windows);
+  return bytes;
+}
+
+KvGroups GroupsOf(const model::ModelSpec& spec, int32_t max_model_len) {
+  std::vector<int32_t> windows, layers;
+  for (size_t i = 0; i < spec.layers.size(); ++i) {
+    if (spec.layers[i].recurrent) continue;
+    const int32_t window = spec.layers[i].attention.window;
+    windows.push_back(window < max_model_len ? window : 0);
+    layers.push_back(static_cast<int32_t>(i));
+  }
+  KvGroups dealt = DealLayers(windows);
+  for (KvGroup& group : dealt.groups) {
+    for (int32_t& layer : group.layers) layer = layers[static_cast<size_t>(layer)];
+  }
+  return dealt;
 }
 
 Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec& spec,
@@ -268,7 +333,9 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
   }
   // The workspace may depend on the context, so it is sized for the longest before blocks are
   // chosen.
-  plan.shape = MakeShape(config, spec, threads, max_model_len);
+  const int32_t sequences = ChooseSequences(config, spec, weight_bytes, available, &plan.notes);
+  plan.shape = MakeShape(config, spec, threads, max_model_len, sequences);
+  plan.state_bytes = StateBytes(spec, plan.shape.max_sequences);
   plan.workspace_bytes = ops.workspace_bytes(plan.shape);
   plan.logits_stride = (int64_t{spec.vocab} + 15) / 16 * 16;
   const auto fit =
@@ -276,8 +343,8 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
   plan.logit_rows = std::max(std::min(plan.shape.max_sequences, std::max(fit, kMinLogitRows)), 1);
   for (const model::LayerSpec& layer : spec.layers) {
     const model::AttentionSpec& a = layer.attention;
-    // Values out of the latent space lie where the queries were.
-    plan.query_cols = std::max({plan.query_cols, a.heads * plan.kv.head_dim, OutputCols(a)});
+    // Values out of the latent space lie where the queries were, and so do a recurrence's.
+    plan.query_cols = std::max({plan.query_cols, a.heads * plan.kv.head_dim, OutputCols(layer)});
     plan.attended_cols = std::max(plan.attended_cols, a.heads * plan.kv.value_dim());
   }
   plan.activation_bytes = ActivationBytes(plan);
@@ -286,9 +353,13 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
                  .max_batched_tokens = config.max_num_batched_tokens,
                  .max_model_len = max_model_len,
                  .block_size = config.block_size,
+                 .recurrent = plan.state_bytes > 0,
                  .long_prompt = LongPrompt(spec)};
   plan.table_bytes = TableBytes(plan, spec);
-
+  if (plan.limits.recurrent && config.enable_prefix_caching) {
+    plan.notes.push_back(
+        "no prefix caching: recurrent layers keep a sequence's last state, not those before it");
+  }
   plan.groups = GroupsOf(spec, max_model_len);
   VIVACE_RETURN_IF_ERROR(PlanCache(config, weight_bytes, available, max_model_len, &plan));
   return plan;

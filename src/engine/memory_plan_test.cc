@@ -93,6 +93,84 @@ TEST(MemoryPlanTest, CountsLatentsAndExperts) {
   EXPECT_EQ(mixed.error().reason, "unsupported_head");
 }
 
+// A gated delta rule in the first of three layers: what it keeps of a sequence is 2 MiB and the
+// last three inputs of its convolution.
+model::ModelSpec RecurrentSpec() {
+  model::ModelSpec spec = Spec();
+  model::LayerSpec layer = spec.layers[0];
+  layer.attention = {};
+  model::RecurrentSpec& recurrent = layer.recurrent.emplace();
+  recurrent.geometry = {.kind = kernels::RecurrentKind::kGatedDelta,
+                        .heads = 32,
+                        .key_heads = 16,
+                        .key_dim = 128,
+                        .value_dim = 128,
+                        .conv_width = 4};
+  for (const int32_t rows : {3 * 4096, 64}) {
+    recurrent.input.emplace_back().weight = {.name = "input", .rows = rows, .cols = 256};
+  }
+  for (model::WeightSpec* weight : {&recurrent.conv_weight, &recurrent.decay, &recurrent.dt_bias}) {
+    weight->name = "vector";
+  }
+  spec.layers.insert(spec.layers.begin(), layer);
+  return spec;
+}
+constexpr size_t kStateBytes = sizeof(float) * (32 * 128 * 128 + 3 * (2 * 2048 + 4096));
+
+TEST(MemoryPlanTest, CountsRecurrentStates) {
+  const auto plan = [](const EngineConfig& config, const model::ModelSpec& spec) {
+    return PlanMemory(config, spec, kernels::GetBlockOps(Isa::kReference), kWeights, 2, 4 * kGiB);
+  };
+  EngineConfig config;
+  config.max_num_seqs = 10;
+  config.num_kv_blocks = 300;
+  const MemoryPlan plain = plan(config, Spec()).value();
+  EXPECT_EQ(plain.state_bytes, 0u);
+  EXPECT_FALSE(plain.limits.recurrent);
+  EXPECT_TRUE(plain.notes.empty());
+  const auto got = plan(config, RecurrentSpec());
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ(got->state_bytes, 10 * kStateBytes);
+  EXPECT_TRUE(got->limits.recurrent);
+  EXPECT_EQ(got->kv_bytes, plain.kv_bytes) << "only layers with attention have cache blocks";
+  EXPECT_EQ(got->groups.layers_per_block, 2);
+  EXPECT_EQ(got->groups.groups.at(0).layers, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(got->query_cols, 4096);
+  EXPECT_GT(got->workspace_bytes, plain.workspace_bytes);
+  ASSERT_EQ(got->notes.size(), 1u);
+  EXPECT_THAT(got->notes[0], HasSubstr("no prefix caching"));
+  config.enable_prefix_caching = false;
+  EXPECT_TRUE(plan(config, RecurrentSpec())->notes.empty()) << "nobody asked for it";
+}
+
+TEST(MemoryPlanTest, RecurrentStatesThatDoNotFit) {
+  const auto plan = [](const EngineConfig& config, size_t available) {
+    return PlanMemory(config, RecurrentSpec(), kernels::GetBlockOps(Isa::kReference), kWeights, 2,
+                      available);
+  };
+  // 64 of them are 134 MiB: a quarter of what is left is less.
+  EngineConfig config;
+  const auto lowered = plan(config, kGiB / 2);
+  ASSERT_TRUE(lowered) << lowered.error().message;
+  EXPECT_LT(lowered->limits.max_sequences, 64);
+  EXPECT_GT(lowered->limits.max_sequences, 1);
+  EXPECT_EQ(lowered->state_bytes, static_cast<size_t>(lowered->limits.max_sequences) * kStateBytes);
+  EXPECT_LT(lowered->state_bytes, kGiB / 2 / 4);
+  EXPECT_THAT(lowered->notes.at(0), HasSubstr("instead of 64"));
+  EXPECT_THAT(lowered->notes.at(0), HasSubstr("--max-num-seqs"));
+  EXPECT_EQ(plan(config, 16 * kGiB)->limits.max_sequences, 64);
+  EXPECT_EQ(plan(config, 0)->limits.max_sequences, 64) << "nothing is known of the memory";
+
+  config.max_num_seqs = 512;
+  config.max_num_batched_tokens = 512;
+  const auto refused = plan(config, kGiB);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "max-num-seqs");
+  EXPECT_THAT(refused.error().message, HasSubstr("states of 512 sequences take 1.0 GiB"));
+  config.max_num_seqs = 100;
+  EXPECT_TRUE(plan(config, kGiB));
+}
+
 // One RoPE table for each kind of rotation, and a scratch of the vocabulary for each thread.
 TEST(MemoryPlanTest, CountsTablesAndScratch) {
   const auto plan = [](const model::ModelSpec& spec, int threads = 2) {

@@ -22,11 +22,12 @@ namespace {
 
 const std::string kTiny = VIVACE_SOURCE_DIR "/../shared/models/tiny/";
 
-// Those that are attention and MLPs throughout.
-constexpr const char* kFamilies[] = {
-    "cohere2", "deepseek_v2", "deepseek_v3", "exaone4",   "gemma2",  "gemma3_text", "glm4",
-    "gpt_oss", "granite",     "llama",       "mistral",   "mixtral", "olmo2",       "phi3",
-    "qwen2",   "qwen2_moe",   "qwen3",       "qwen3_moe", "smollm3", "starcoder2"};
+constexpr const char* kFamilies[] = {"cohere2",    "deepseek_v2",      "deepseek_v3", "exaone4",
+                                     "gemma2",     "gemma3_text",      "glm4",        "gpt_oss",
+                                     "granite",    "granitemoehybrid", "lfm2",        "llama",
+                                     "mistral",    "mixtral",          "olmo2",       "phi3",
+                                     "qwen2",      "qwen2_moe",        "qwen3",       "qwen3_moe",
+                                     "qwen3_next", "smollm3",          "starcoder2"};
 constexpr int32_t kLastRows = 4;
 
 struct Case {

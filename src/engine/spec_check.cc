@@ -12,6 +12,7 @@ using model::LatentSpec;
 using model::LayerSpec;
 using model::MlpSpec;
 using model::MoeSpec;
+using model::RecurrentSpec;
 
 Status Refuse(size_t layer, const std::string& what) {
   return Fail(ErrorCode::kUnsupported, "unsupported_layer", "",
@@ -32,7 +33,23 @@ const char* FaultOf(const LatentSpec& latent, const AttentionSpec& a) {
   return a.qk_norm != model::QkNorm::kNone ? "latent attention with norms of its heads" : nullptr;
 }
 
+const char* FaultOf(const RecurrentSpec& r) {
+  const kernels::RecurrentGeometry& g = r.geometry;
+  if (r.input.empty() || r.input.size() > kernels::MatrixGroup::kMaxParts) {
+    return "a recurrence of more projections than one call takes";
+  }
+  if (g.conv_width < 2 || g.heads < 1 || !r.conv_weight.present()) {
+    return "a recurrence without a convolution";
+  }
+  if (g.kind == kernels::RecurrentKind::kShortConv) return nullptr;
+  if (g.key_heads < 1 || g.heads % g.key_heads != 0 || g.key_dim < 1) {
+    return "a recurrence whose heads are not a multiple of its key heads";
+  }
+  return r.decay.present() && r.dt_bias.present() ? nullptr : "a recurrence without a decay";
+}
+
 const char* FaultOf(const AttentionSpec& a) {
+  if (a.latent && a.gate.present()) return "latent attention with an output gate";
   if (a.latent) return FaultOf(*a.latent, a);
   if (a.kv_heads < 1 || a.heads % a.kv_heads != 0) {
     return "attention whose heads are not a multiple of its KV heads";
@@ -77,8 +94,9 @@ const char* FaultOf(const MlpSpec& mlp) {
 Status CheckSpec(const model::ModelSpec& spec) {
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     const LayerSpec& layer = spec.layers[i];
-    if (const char* fault = FaultOf(layer.attention)) return Refuse(i, fault);
-    if (const char* fault = FaultOf(layer.mlp)) return Refuse(i, fault);
+    const char* fault = layer.recurrent ? FaultOf(*layer.recurrent) : FaultOf(layer.attention);
+    if (fault != nullptr) return Refuse(i, fault);
+    if (fault = FaultOf(layer.mlp); fault != nullptr) return Refuse(i, fault);
   }
   return {};
 }

@@ -42,6 +42,21 @@ model::LayerSpec Latents() {
   return layer;
 }
 
+model::LayerSpec Recurrent() {
+  model::LayerSpec layer = Latents();
+  layer.attention = {};
+  model::RecurrentSpec& r = layer.recurrent.emplace();
+  r.geometry = {.kind = kernels::RecurrentKind::kMamba2,
+                .heads = 4,
+                .key_heads = 2,
+                .key_dim = 16,
+                .value_dim = 16,
+                .conv_width = 4};
+  r.input.resize(1);
+  r.conv_weight.name = r.decay.name = r.dt_bias.name = "vector";
+  return layer;
+}
+
 Status Check(const model::LayerSpec& layer) {
   model::ModelSpec spec;
   spec.layers = {Latents(), layer};
@@ -51,6 +66,7 @@ Status Check(const model::LayerSpec& layer) {
 TEST(SpecCheck, SoundLayersPass) {
   EXPECT_TRUE(Check(Experts()).has_value());
   EXPECT_TRUE(Check(Latents()).has_value());
+  EXPECT_TRUE(Check(Recurrent()).has_value());
 }
 
 TEST(SpecCheck, WhatNoOpHasIsNamed) {
@@ -78,6 +94,12 @@ TEST(SpecCheck, WhatNoOpHasIsNamed) {
          l.attention.latent->q_norm.weight.name = "q_norm";
          l.attention.latent->q_norm.kind = kernels::NormKind::kLayer;
        }},
+      {"output gate", Latents(), [](Layer& l) { l.attention.gate.weight.name = "gate"; }},
+      {"more projections", Recurrent(), [](Layer& l) { l.recurrent->input.resize(4); }},
+      {"without a convolution", Recurrent(), [](Layer& l) { l.recurrent->conv_weight = {}; }},
+      {"multiple of its key heads", Recurrent(),
+       [](Layer& l) { l.recurrent->geometry.key_heads = 3; }},
+      {"without a decay", Recurrent(), [](Layer& l) { l.recurrent->dt_bias = {}; }},
       {"without a gate", Latents(), [](Layer& l) {
          l.mlp.activation = kernels::Activation::kSwigluClamped;
          l.mlp.dense.gate = {};

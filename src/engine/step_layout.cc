@@ -68,14 +68,16 @@ void StepLayout::AddTable(const PlanItem& item, std::span<const BlockId> blocks,
   group->sequences.push_back({.first_row = item.first_token,
                               .num_rows = item.num_tokens,
                               .first_position = item.first_position,
-                              .blocks = blocks.data()});
+                              .blocks = blocks.data(),
+                              .slot = item.slot.value});
   const int32_t first = item.first_logit_row(), end = item.end_logit_row();
   if (first == end) return;
   group->logit_sequences.push_back(
       {.first_row = static_cast<int32_t>(kept_.size()),
        .num_rows = end - first,
        .first_position = item.first_position + first - item.first_token,
-       .blocks = blocks.data()});
+       .blocks = blocks.data(),
+       .slot = item.slot.value});
 }
 
 }  // namespace vivace

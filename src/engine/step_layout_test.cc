@@ -65,6 +65,8 @@ TEST_F(StepLayoutTest, EachItemKeepsTheRowsItNeedsLogitsOf) {
   EXPECT_THAT(LogitSequences(), ElementsAre(Rows{0, 1, 40}, Rows{1, 3, 0}, Rows{4, 1, 41},
                                             Rows{5, 3, 5}, Rows{8, 2, 5}));
   EXPECT_EQ(layout.logit_rows().sequences[2].blocks, layout.all().sequences[3].blocks);
+  EXPECT_EQ(layout.all().sequences[3].slot, 3);
+  EXPECT_EQ(layout.logit_rows().sequences[2].slot, 3);
 }
 
 TEST_F(StepLayoutTest, AStepMayNeedNoLogitsOrAll) {

@@ -15,7 +15,7 @@ SchedulerConfig MakeSchedulerConfig(const EngineConfig& config, const ExecutorLi
           .max_itl_ns = static_cast<int64_t>(config.max_itl_ms * 1e6),
           .kv = {.num_blocks = limits.num_blocks,
                  .block_size = limits.block_size,
-                 .enable_prefix_caching = config.enable_prefix_caching,
+                 .enable_prefix_caching = config.enable_prefix_caching && !limits.recurrent,
                  .windows = limits.kv_windows}};
 }
 

@@ -389,6 +389,22 @@ TEST(EngineConfigTest, RefusesWithTheFlagsName) {
   EXPECT_TRUE(Validate(EngineConfig{}));
 }
 
+// A cached prefix has no recurrent state to go on from.
+TEST_F(EngineTest, RecurrentModelsFindNoPrefixes) {
+  for (const bool recurrent : {false, true}) {
+    ExecutorLimits limits = kLimits;
+    limits.recurrent = recurrent;
+    StartEngine(limits);
+    const std::vector<TokenId> prompt(48, 7);
+    for (const int32_t want : {0, recurrent ? 0 : 32}) {
+      const auto request = engine_->Submit(Make(prompt, 1), nullptr);
+      ASSERT_TRUE(request.has_value());
+      Collect(*request);
+      EXPECT_EQ((*request)->cached_tokens.load(), want);
+    }
+  }
+}
+
 // With longrope, prompts beyond the trained length put other keys into the cache than shorter ones.
 TEST_F(EngineTest, LongPromptsShareNothingWithShortOnes) {
   ExecutorLimits limits = kLimits;

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/check.h"
 #include "engine/weight_cache/digest.h"
 #include "quant/dequantize.h"
 
@@ -83,9 +84,10 @@ class Measure final : public Sink {
  private:
   // Where it lies and what becomes of its values.
   void Note(const WeightSpec& spec) {
-    fmt::format_to(std::back_inserter(plan_), "{} {}/{} {}*{}{} {} {} [{}] ", spec.name, spec.slice,
-                   spec.slices, spec.first_row, spec.row_stride, spec.transposed ? "t" : "",
-                   spec.offset, spec.scale, spec.scales);
+    fmt::format_to(std::back_inserter(plan_), "{} {}/{} {}*{}/{}{} {}{} {} [{}] ", spec.name,
+                   spec.slice, spec.slices, spec.first_row, spec.row_stride, spec.row_block,
+                   spec.transposed ? "t" : "", spec.neg_exp ? "e" : "", spec.offset, spec.scale,
+                   spec.scales);
   }
 
   const model::ModelFile& file_;
@@ -164,7 +166,8 @@ class Pack final : public Sink {
 };
 
 // A group of matrices over the same input, with their biases joined if any has one.
-Result<MatrixGroup> Group(Sink* sink, std::initializer_list<const model::LinearSpec*> parts) {
+Result<MatrixGroup> Group(Sink* sink, std::span<const model::LinearSpec* const> parts) {
+  VIVACE_CHECK(parts.size() <= MatrixGroup::kMaxParts);
   MatrixGroup group;
   std::array<VectorPart, MatrixGroup::kMaxParts> biases;
   bool any = false;
@@ -179,6 +182,10 @@ Result<MatrixGroup> Group(Sink* sink, std::initializer_list<const model::LinearS
   VIVACE_ASSIGN(group.bias,
                 sink->Vector(std::span(biases).first(static_cast<size_t>(group.num_parts))));
   return group;
+}
+
+Result<MatrixGroup> Group(Sink* sink, std::initializer_list<const model::LinearSpec*> parts) {
+  return Group(sink, std::span(parts.begin(), parts.size()));
 }
 
 Result<std::vector<MatrixGroup>> Groups(Sink* sink, std::span<const WeightSpec> specs) {
@@ -250,6 +257,20 @@ Result<LatentWeights> Latent(Sink* sink, const model::LatentSpec& spec) {
   return latent;
 }
 
+Result<RecurrentWeights> Recurrent(Sink* sink, const model::RecurrentSpec& spec) {
+  RecurrentWeights recurrent;
+  std::vector<const model::LinearSpec*> input;
+  for (const model::LinearSpec& part : spec.input) input.push_back(&part);
+  VIVACE_ASSIGN(recurrent.input, Group(sink, input));
+  VIVACE_ASSIGN(recurrent.conv_weight, Vector(sink, spec.conv_weight));
+  VIVACE_ASSIGN(recurrent.conv_bias, Vector(sink, spec.conv_bias));
+  VIVACE_ASSIGN(recurrent.decay, Vector(sink, spec.decay));
+  VIVACE_ASSIGN(recurrent.dt_bias, Vector(sink, spec.dt_bias));
+  VIVACE_ASSIGN(recurrent.skip, Vector(sink, spec.skip));
+  VIVACE_ASSIGN(recurrent.out_norm, Norm(sink, spec.out_norm));
+  return recurrent;
+}
+
 Result<LayerWeights> Layer(Sink* sink, const model::LayerSpec& spec) {
   const model::AttentionSpec& a = spec.attention;
   const model::MlpSpec& m = spec.mlp;
@@ -262,8 +283,12 @@ Result<LayerWeights> Layer(Sink* sink, const model::LayerSpec& spec) {
   if (a.latent) {
     VIVACE_ASSIGN(layer.latent, Latent(sink, *a.latent));
   }
+  if (spec.recurrent) {
+    VIVACE_ASSIGN(layer.recurrent, Recurrent(sink, *spec.recurrent));
+  }
+  VIVACE_ASSIGN(layer.gate, Group(sink, {&a.gate}));
   VIVACE_ASSIGN(layer.sinks, Vector(sink, a.sinks));
-  VIVACE_ASSIGN(layer.o, Group(sink, {&a.o}));
+  VIVACE_ASSIGN(layer.o, Group(sink, {spec.recurrent ? &spec.recurrent->o : &a.o}));
   VIVACE_ASSIGN(layer.mlp_norm, Norm(sink, m.norm));
   VIVACE_ASSIGN(layer.mlp_post_norm, Norm(sink, m.post_norm));
   VIVACE_ASSIGN(layer.dense, Ffn(sink, m.dense));

@@ -26,6 +26,17 @@ struct LatentWeights {
   std::vector<kernels::MatrixGroup> k_b, v_b;  // [heads]
 };
 
+// Of a recurrent layer, as RecurrentArgs takes them. Vectors that a kind lacks are null.
+struct RecurrentWeights {
+  kernels::MatrixGroup input;
+  const float* conv_weight = nullptr;
+  const float* conv_bias = nullptr;
+  const float* decay = nullptr;
+  const float* dt_bias = nullptr;
+  const float* skip = nullptr;
+  kernels::Norm out_norm;
+};
+
 struct MoeWeights {
   kernels::Router router;
   std::vector<kernels::FeedForward> experts;
@@ -34,10 +45,12 @@ struct MoeWeights {
 };
 
 struct LayerWeights {
-  kernels::Norm attention_norm, attention_post_norm;
+  kernels::Norm attention_norm, attention_post_norm;  // of the mixer, whatever it is
   kernels::Norm q_norm, k_norm;
-  kernels::MatrixGroup qkv;  // no parts where there is `latent`
+  kernels::MatrixGroup qkv;  // no parts where there is `latent` or `recurrent`
   std::optional<LatentWeights> latent;
+  std::optional<RecurrentWeights> recurrent;
+  kernels::MatrixGroup gate;  // no parts: none
   const float* sinks = nullptr;
   kernels::MatrixGroup o;
   kernels::Norm mlp_norm, mlp_post_norm;

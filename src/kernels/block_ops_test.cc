@@ -45,6 +45,7 @@ class Model {
                                .qkv_rows = 96,
                                .ffn = kFfn,
                                .raw_ffn = 2 * kFfn,
+                               .gate_rows = kFfn,
                                .max_context = 64,
                                .max_sequences = 4,
                                .threads = kThreads};
@@ -85,6 +86,20 @@ class Model {
          .out = out.data()},
         workspace(), pool_);
     return out;
+  }
+  // Of all ones: the gates themselves.
+  std::vector<float> Gates(const std::vector<float>& x, bool layer_norm = false) {
+    std::vector<float> y(x.size() / kHidden * kFfn, 1.0f);
+    MatrixGroup gate;
+    gate.num_parts = 1;
+    gate.parts[0] = gate_up_.parts[0];
+    ops_.gate({.x = x.data(),
+               .norm = layer_norm ? layer_norm_ : Norm{.weight = norm_.data(), .eps = 1e-5f},
+               .gate = &gate,
+               .num_rows = Rows(x),
+               .y = y.data()},
+              workspace(), pool_);
+    return y;
   }
   std::vector<float> LmHead(const std::vector<float>& x, const std::vector<int32_t>& rows,
                             float softcap = 0.0f) {
@@ -163,6 +178,9 @@ TEST_P(BlockOpsTiers, LinearBlocksAgreeWithTheReference) {
     for (Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
       ExpectClose(tier.NormGateUp(x, activation), reference.NormGateUp(x, activation), 2e-4f);
     }
+    for (const bool layer_norm : {false, true}) {
+      ExpectClose(tier.Gates(x, layer_norm), reference.Gates(x, layer_norm), 1e-4f);
+    }
     const std::vector<int32_t> chosen{static_cast<int32_t>(rows) - 1, 0};
     ExpectClose(tier.LmHead(x, chosen), reference.LmHead(x, chosen), 1e-5f);
     EXPECT_TRUE(tier.LmHead(x, {}).empty());
@@ -207,6 +225,24 @@ TEST(BlockOps, ResidualScalesAndSoftcaps) {
     EXPECT_NEAR(capped[i], 2 * std::tanh(logits[i] / 2), 1e-6);
   }
   EXPECT_EQ(capped.back(), -1.0f) << "what stands behind a row stays";
+}
+
+TEST(BlockOps, GatesAreSigmoidsOfTheirProducts) {
+  Model model(Isa::kReference);
+  const auto x = Random(3 * kHidden, 20), weight = Random(kFfn * kHidden, 2);
+  const auto norm = Random(kHidden, 9), gates = model.Gates(x);
+  for (size_t row = 0; row < 3; ++row) {
+    double squares = 0;
+    for (size_t k = 0; k < kHidden; ++k) squares += std::pow(double{x[row * kHidden + k]}, 2);
+    const double scale = 1 / std::sqrt(squares / kHidden + 1e-5);
+    for (size_t i = 0; i < kFfn; ++i) {
+      double product = 0;
+      for (size_t k = 0; k < kHidden; ++k) {
+        product += double{weight[i * kHidden + k]} * double{x[row * kHidden + k]} * double{norm[k]};
+      }
+      ASSERT_NEAR(gates[row * kFfn + i], 1 / (1 + std::exp(-product * scale)), 1e-5) << i;
+    }
+  }
 }
 
 TEST_P(BlockOpsTiers, LmHeadArgmaxIsTheBestOfLmHead) {

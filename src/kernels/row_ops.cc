@@ -199,6 +199,13 @@ void Activate(const ActivationSpec& activation, bool gated, const float* raw, in
   });
 }
 
+void GateRows(const float* gates, int32_t rows, int32_t cols, float* y, ThreadPool& pool) {
+  ForValues(rows, cols, pool, [&](int64_t row, int64_t first, int64_t last) {
+    const int64_t at = row * cols;
+    for (int64_t k = at + first; k < at + last; ++k) y[k] /= 1.0f + Exp(-gates[k]);
+  });
+}
+
 void SoftcapRows(float cap, int32_t rows, int32_t cols, int64_t stride, float* x,
                  ThreadPool& pool) {
   ForValues(rows, cols, pool, [&](int64_t row, int64_t begin, int64_t end) {

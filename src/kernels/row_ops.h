@@ -28,6 +28,9 @@ void Activate(const ActivationSpec& activation, bool gated, const float* raw, in
 // x = cap * tanh(x / cap) of the first `cols` of each row.
 void SoftcapRows(float cap, int32_t rows, int32_t cols, int64_t stride, float* x, ThreadPool& pool);
 
+// y *= sigmoid(gates), value by value.
+void GateRows(const float* gates, int32_t rows, int32_t cols, float* y, ThreadPool& pool);
+
 // 1 / (1 + e^-x)
 float Sigmoid(float x);
 

@@ -87,6 +87,27 @@ TEST(RowOps, NoNormIsACopyAndAPlainAdd) {
 
 double Sigmoid64(double x) { return 1 / (1 + std::exp(-x)); }
 
+TEST(RowOps, GatesAreSigmoids) {
+  ThreadPool pool(3);
+  for (const int rows : {1, 5, 200}) {
+    constexpr int kCols = 300;
+    auto gates = Random(static_cast<size_t>(rows) * kCols, 1);
+    for (float& gate : gates) gate *= 8;
+    gates[0] = 200, gates[1] = -200, gates[2] = std::nanf("");
+    const auto y = Random(gates.size(), 2);
+    auto out = y;
+    GateRows(gates.data(), rows, kCols, out.data(), pool);
+    for (size_t i = 0; i < y.size(); ++i) {
+      if (i == 2) {
+        EXPECT_TRUE(std::isnan(out[i]));
+        continue;
+      }
+      const double want = y[i] * Sigmoid64(gates[i]);
+      ASSERT_NEAR(out[i], want, 1e-6 * std::abs(want) + 1e-30) << i;
+    }
+  }
+}
+
 TEST(RowOps, ActivationsAreTheirDefinition) {
   ThreadPool pool(2);
   const ActivationSpec clamped{Activation::kSwigluClamped, 1.702f, 2.5f};

@@ -99,7 +99,7 @@ Result<ModelSpec> Decoder::Build(const LayerHook& adjust) {
     layer.parallel = traits_.parallel;
     layer.mlp.activation = traits_.activation;
     VIVACE_RETURN_IF_ERROR(BuildNorms(i, &layer));
-    if (!traits_.latent) VIVACE_RETURN_IF_ERROR(BuildAttention(i, &layer.attention));
+    if (has_attention(i)) VIVACE_RETURN_IF_ERROR(BuildAttention(i, &layer.attention));
     if (has_dense_mlp(i)) {
       VIVACE_ASSIGN(layer.mlp.dense, FeedForward(i, "", hparams_.ffn));
     }
@@ -107,6 +107,10 @@ Result<ModelSpec> Decoder::Build(const LayerHook& adjust) {
     spec_.layers.push_back(std::move(layer));
   }
   VIVACE_RETURN_IF_ERROR(weights_.CheckAllUsed());
+  if (std::ranges::all_of(spec_.layers, [](const auto& layer) { return !!layer.recurrent; })) {
+    return source_->KeyFault(ErrorCode::kUnsupported, "unsupported", kRecurrentLayers,
+                             "has no layer with attention, which is not supported");
+  }
   return std::move(spec_);
 }
 
@@ -125,7 +129,7 @@ Result<NormSpec> Decoder::Norm(const std::string& name, int64_t length) {
 Status Decoder::BuildEnds() {
   const Hparams& h = hparams_;
   VIVACE_ASSIGN(spec_.embedding, weights_.Matrix("token_embd.weight", h.vocab, h.hidden));
-  VIVACE_ASSIGN(NormSpec norm, Norm("output_norm", h.hidden));
+  VIVACE_ASSIGN(NormSpec norm, Norm(std::string(traits_.final_norm), h.hidden));
   // The recipe may have set a scale of the logits.
   norm.weight.scale = spec_.final_norm.weight.scale;
   spec_.final_norm = std::move(norm);
@@ -146,7 +150,8 @@ Status Decoder::BuildNorms(int64_t layer, LayerSpec* spec) {
     VIVACE_ASSIGN(spec->attention.norm, Norm(blk + "attn_norm", hidden));
     spec->mlp.norm = spec->attention.norm;
     if (!traits_.parallel) {
-      VIVACE_ASSIGN(spec->mlp.norm, Norm(blk + "ffn_norm", hidden));
+      const std::string_view stem = is_gguf() ? traits_.gguf_mlp_norm : "ffn_norm";
+      VIVACE_ASSIGN(spec->mlp.norm, Norm(fmt::format("{}{}", blk, stem), hidden));
     }
   }
   if (traits_.post_norms) {
@@ -169,7 +174,16 @@ Status Decoder::BuildQkv(int64_t layer, AttentionSpec* a) {
     VIVACE_ASSIGN(a->v, weights_.Rows(name, {total, q_rows + kv_rows, kv_rows}, h.hidden, bias));
     return {};
   }
-  VIVACE_ASSIGN(a->q, weights_.Linear(blk + "attn_q", q_rows, h.hidden, bias));
+  if (traits_.output_gate) {
+    const RowRange q = {2 * q_rows, 0, q_rows, static_cast<int32_t>(2 * h.head_dim),
+                        static_cast<int32_t>(h.head_dim)};
+    RowRange gate = q;
+    gate.first = h.head_dim;
+    VIVACE_ASSIGN(a->q, weights_.Rows(blk + "attn_q", q, h.hidden, bias));
+    VIVACE_ASSIGN(a->gate, weights_.Rows(blk + "attn_q", gate, h.hidden, bias));
+  } else {
+    VIVACE_ASSIGN(a->q, weights_.Linear(blk + "attn_q", q_rows, h.hidden, bias));
+  }
   VIVACE_ASSIGN(a->k, weights_.Linear(blk + "attn_k", kv_rows, h.hidden, bias));
   VIVACE_ASSIGN(a->v, weights_.Linear(blk + "attn_v", kv_rows, h.hidden, bias));
   return {};
@@ -272,16 +286,15 @@ Result<std::vector<int32_t>> Decoder::Windows(int64_t period) const {
   const auto layers = static_cast<size_t>(hparams_.layers);
   std::vector<int32_t> windows(layers, 0);
   constexpr std::string_view kWindow = "attention.sliding_window";
-  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
   constexpr std::string_view kPeriod = "attention.sliding_window_period";
   VIVACE_ASSIGN(const bool enabled, ReadBoolOr(*source_, "attention.use_sliding_window", true));
   if (!enabled) return windows;
   VIVACE_ASSIGN(const int64_t window, ReadIntOr(*source_, kWindow, 0, UINT32_MAX, 0));
   if (window == 0) return windows;
   const auto width = static_cast<int32_t>(std::min<int64_t>(window, INT32_MAX));
-  if (source_->Has(kPattern)) {
+  if (source_->Has(kWindowLayers)) {
     VIVACE_ASSIGN(const std::vector<bool> flags,
-                  ReadLayerFlags(*source_, kPattern, hparams_.layers));
+                  ReadLayerFlags(*source_, kWindowLayers, hparams_.layers));
     for (size_t i = 0; i < layers; ++i) windows[i] = flags[i] ? width : 0;
     return windows;
   }

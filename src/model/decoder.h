@@ -22,12 +22,15 @@ struct FamilyTraits {
   bool norm_bias = false;
   float hf_norm_offset = 0.0f;  // Hugging Face stores norms less this; GGUF converters add it
   bool pre_norms = true;        // attn_norm and ffn_norm
-  bool post_norms = false;      // post_attention_norm and post_ffw_norm
-  bool parallel = false;        // attention and MLP share attn_norm
+  std::string_view gguf_mlp_norm = "ffn_norm";  // some files say where it stands
+  std::string_view final_norm = "output_norm";
+  bool post_norms = false;  // post_attention_norm and post_ffw_norm
+  bool parallel = false;    // attention and MLP share attn_norm
   QkNorm qk_norm = QkNorm::kNone;
   Bias qkv_bias = Bias::kOptional;
   Bias bias = Bias::kOptional;  // of the other matrices
   bool fused_qkv = false;       // attn_qkv: all of q, then k, then v
+  bool output_gate = false;     // attn_q: of each head its query, then its gate
   bool fused_gate_up = false;   // ffn_up: all of gate, then up
   bool gated = true;
   kernels::Activation activation = kernels::Activation::kSilu;  // where the file does not say
@@ -80,7 +83,9 @@ class Decoder {
   RopeSpec& rope() { return rope_; }   // of every layer; a hook changes a layer's own
   bool is_gguf() const { return source_->format() == SourceFormat::kGguf; }
   std::vector<int32_t> windows;  // of attention, by layer; empty: none
-  // Layers whose MLP the hook makes (experts) have no dense one.
+  // Layers whose mixer the hook makes (latent, recurrent) have no attention of the usual kind, and
+  // those whose MLP it makes (experts) no dense one.
+  std::function<bool(int64_t layer)> has_attention = [](int64_t) { return true; };
   std::function<bool(int64_t layer)> has_dense_mlp = [](int64_t) { return true; };
 
  private:

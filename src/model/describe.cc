@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/units.h"
 #include "formats/gguf.h"
 #include "formats/gguf_parts.h"
 #include "formats/hf_folder.h"
@@ -119,9 +120,26 @@ std::string FeedForwardText(const ModelSpec& spec) {
                      moe.router.top_k, moe.router.experts, moe.experts.front().ffn);
 }
 
+std::string_view KindName(kernels::RecurrentKind kind) {
+  constexpr std::string_view kNames[] = {"short convolution", "Mamba-2", "gated delta rule"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+// All recurrent layers of a model are of one kind and size; empty: it has none.
+std::string RecurrentText(const ModelSpec& spec) {
+  const auto is = [](const LayerSpec& layer) { return layer.recurrent.has_value(); };
+  const auto first = std::ranges::find_if(spec.layers, is);
+  if (first == spec.layers.end()) return "";
+  const kernels::RecurrentGeometry& g = first->recurrent->geometry;
+  const auto count = std::ranges::count_if(spec.layers, is);
+  const auto bytes = static_cast<uint64_t>(count * g.state_floats()) * sizeof(float);
+  return fmt::format("{} of the layers, {}, {} a sequence", count, KindName(g.kind),
+                     FormatBytes(bytes));
+}
+
 std::vector<MetadataFact> Summarise(const ModelFile& model) {
   const ModelSpec& spec = model.spec();
-  const AttentionSpec& attention = spec.layers.front().attention;
+  const AttentionSpec& attention = spec.first_attention();
   std::vector<MetadataFact> facts;
   const auto add = [&](std::string key, std::string value) {
     facts.push_back({std::move(key), "", std::move(value)});
@@ -132,6 +150,7 @@ std::vector<MetadataFact> Summarise(const ModelFile& model) {
   add("hidden", fmt::format("{}", spec.hidden));
   add("heads", fmt::format("{} query, {} key/value, {} wide", attention.heads, attention.kv_heads,
                            attention.head_dim));
+  if (std::string text = RecurrentText(spec); !text.empty()) add("recurrent", std::move(text));
   add("ffn", FeedForwardText(spec));
   add("vocabulary", fmt::format("{}", spec.vocab));
   add("context", fmt::format("{}", spec.context));

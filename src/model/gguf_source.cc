@@ -58,7 +58,21 @@ std::string GgufSource::FullKey(std::string_view key) const {
 }
 
 Result<int64_t> GgufSource::GetInt(std::string_view key) const {
-  return file_->GetInt(FullKey(key));
+  const formats::GgufEntry* entry = file_->Find(FullKey(key));
+  if (entry == nullptr || entry->type != formats::GgufType::kArray) {
+    return file_->GetInt(FullKey(key));
+  }
+  VIVACE_ASSIGN(const auto numbers, file_->GetInts(FullKey(key)));
+  int64_t only = 0;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (only == 0) only = numbers[i];
+    if (numbers[i] != 0 && numbers[i] != only) {
+      return KeyFault(ErrorCode::kUnsupported, "unsupported", key,
+                      fmt::format("is {} in one layer and {} in another, which is not supported",
+                                  only, numbers[i]));
+    }
+  }
+  return only;
 }
 
 Result<double> GgufSource::GetFloat(std::string_view key) const {

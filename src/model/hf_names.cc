@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "model/source.h"
+
 namespace vivace::model {
 namespace {
 
@@ -18,11 +20,13 @@ constexpr HfKey kStandardKeys[] = {
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
     {"attention.layer_norm_epsilon", "layer_norm_eps"},
     {"attention.sliding_window", "sliding_window"},
-    {"attention.sliding_window_pattern", "layer_types"},
+    {kWindowLayers, "layer_types"},
+    {kRecurrentLayers, "layer_types"},
     {"attention.sliding_window_period", "sliding_window_pattern"},
     {"attention.sliding_window_period", "_sliding_window_pattern"},
     {"attention.use_sliding_window", "use_sliding_window"},
     {"attention.bias", "attention_bias"},
+    {"attention.scale", "attention_multiplier"},
     {"hidden_activation", "hidden_activation"},
     {"hidden_activation", "hidden_act"},
     {"attn_logit_softcapping", "attn_logit_softcapping"},
@@ -39,6 +43,11 @@ constexpr HfKey kStandardKeys[] = {
     {"expert_weights_scale", "routed_scaling_factor"},
     {"expert_weights_norm", "norm_topk_prob"},
     {"leading_dense_block_count", "first_k_dense_replace"},
+    {"moe.dense_layers", "mlp_only_layers"},
+    {"moe.layer_step", "decoder_sparse_step"},
+    {"embedding_scale", "embedding_multiplier"},
+    {"residual_scale", "residual_multiplier"},
+    {"logit_scale", "logits_scaling"},
     {"rope.freq_base", "rope_theta", KeyPlace::kRope},
     {"rope.freq_base_swa", "rope_theta", KeyPlace::kLocalRope},
     {"rope.freq_base_swa", "rope_local_base_freq"},
@@ -79,6 +88,10 @@ constexpr HfTensorName kStandardTensors[] = {
     {"blk.{}.ffn_up", "model.layers.{}.mlp.up_proj"},
     {"blk.{}.ffn_down", "model.layers.{}.mlp.down_proj"},
     {"blk.{}.ffn_gate_inp", "model.layers.{}.mlp.gate"},
+    {"blk.{}.ffn_gate_shexp", "model.layers.{}.mlp.shared_expert.gate_proj"},
+    {"blk.{}.ffn_up_shexp", "model.layers.{}.mlp.shared_expert.up_proj"},
+    {"blk.{}.ffn_down_shexp", "model.layers.{}.mlp.shared_expert.down_proj"},
+    {"blk.{}.ffn_gate_inp_shexp", "model.layers.{}.mlp.shared_expert_gate"},
     {"blk.{}.ffn_gate.{}", "model.layers.{}.mlp.experts.{}.gate_proj"},
     {"blk.{}.ffn_up.{}", "model.layers.{}.mlp.experts.{}.up_proj"},
     {"blk.{}.ffn_down.{}", "model.layers.{}.mlp.experts.{}.down_proj"},

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <filesystem>
+#include <limits>
 
 #include "base/limits.h"
 #include "formats/untrusted.h"
@@ -35,20 +37,44 @@ std::optional<int64_t> AsInt(const json::value& value) {
   return whole;
 }
 
+// transformers writes what JSON has no number for as {"__float__": "Infinity"}.
+std::optional<double> AsNonFinite(const json::value& value) {
+  const json::value* name = Member(value.if_object(), "__float__");
+  if (name == nullptr || !name->is_string()) return std::nullopt;
+  const json::string& text = name->get_string();
+  if (text == "Infinity") return std::numeric_limits<double>::infinity();
+  if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
+  return std::nullopt;
+}
+
 std::optional<double> AsFloat(const json::value& value) {
   if (const double* number = value.if_double()) return *number;
   if (const int64_t* number = value.if_int64()) return static_cast<double>(*number);
   if (const uint64_t* number = value.if_uint64()) return static_cast<double>(*number);
-  return std::nullopt;
+  return AsNonFinite(value);
 }
 
+// What a name in a list of layer types says to a key of flags.
+struct LayerType {
+  std::string_view key;
+  std::string_view name;
+  bool flag;
+};
+constexpr LayerType kLayerTypes[] = {
+    {kWindowLayers, "sliding_attention", true}, {kWindowLayers, "full_attention", false},
+    {kRecurrentLayers, "conv", true},           {kRecurrentLayers, "linear_attention", true},
+    {kRecurrentLayers, "mamba", true},          {kRecurrentLayers, "full_attention", false},
+    {kRecurrentLayers, "attention", false},
+};
+
 // One item of an array of flags.
-std::optional<bool> AsFlag(const json::value& value) {
+std::optional<bool> AsFlag(std::string_view key, const json::value& value) {
   if (const bool* flag = value.if_bool()) return *flag;
   if (const json::string* name = value.if_string()) {
-    if (*name == "sliding_attention") return true;
-    if (*name == "full_attention") return false;
-    return std::nullopt;
+    const auto* type = std::ranges::find_if(kLayerTypes, [&](const LayerType& row) {
+      return row.key == key && row.name == std::string_view(*name);
+    });
+    return type == std::end(kLayerTypes) ? std::nullopt : std::optional(type->flag);
   }
   const std::optional<int64_t> number = AsInt(value);
   if (!number || *number < 0 || *number > 1) return std::nullopt;
@@ -180,7 +206,7 @@ Result<std::vector<bool>> HfSource::GetFlags(std::string_view key) const {
   }
   std::vector<bool> flags;
   for (const json::value& item : *list) {
-    const std::optional<bool> flag = AsFlag(item);
+    const std::optional<bool> flag = AsFlag(key, item);
     if (!flag) {
       return KeyFault(ErrorCode::kUnsupported, "unsupported", key,
                       fmt::format("has a layer of kind {}, which is not supported",

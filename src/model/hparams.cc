@@ -129,6 +129,19 @@ Result<std::vector<bool>> ReadLayerFlags(const ModelSource& source, std::string_
   return OutOfRange(source, key, fmt::format("has {} items for {} layers", flags.size(), layers));
 }
 
+Result<std::vector<bool>> ReadLayerList(const ModelSource& source, std::string_view key,
+                                        int64_t layers) {
+  VIVACE_ASSIGN(const std::vector<double> listed, source.GetFloats(key));
+  std::vector<bool> flags(static_cast<size_t>(layers), false);
+  for (const double layer : listed) {
+    if (!(layer >= 0 && layer < static_cast<double>(layers))) {
+      return OutOfRange(source, key, fmt::format("names layer {} of {}", layer, layers));
+    }
+    flags[static_cast<size_t>(layer)] = true;
+  }
+  return flags;
+}
+
 Result<double> ReadFloatOr(const ModelSource& source, std::string_view key, double min, double max,
                            double fallback) {
   if (!source.Has(key)) return fallback;

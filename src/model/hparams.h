@@ -50,6 +50,10 @@ Result<int64_t> ReadIntInRange(const ModelSource& source, std::string_view key, 
 Result<std::vector<bool>> ReadLayerFlags(const ModelSource& source, std::string_view key,
                                          int64_t layers);
 
+// Flags of the layers that a list names by their numbers.
+Result<std::vector<bool>> ReadLayerList(const ModelSource& source, std::string_view key,
+                                        int64_t layers);
+
 // The same, or `fallback` of a file that has no such key.
 Result<double> ReadFloatOr(const ModelSource& source, std::string_view key, double min, double max,
                            double fallback);

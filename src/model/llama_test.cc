@@ -326,6 +326,18 @@ TEST(LlamaRefuses, IntegersOutOfRange) {
   EXPECT_THAT(Open(writer).model.error().message, HasSubstr("4000000000"));
 }
 
+// Some files have a number for each layer.
+TEST(Llama, TakesANumberThatLayersShare) {
+  const auto after = [](std::vector<int32_t> numbers) {
+    return FaultAfter([&](GgufWriter& w) { w.SetInts("llama.attention.head_count_kv", numbers); });
+  };
+  EXPECT_EQ(after({2, 2}), "");
+  EXPECT_EQ(after({0, 2}), "") << "0 is for a layer that has none; the tensors say whether it does";
+  EXPECT_EQ(after({2, 4}), "unsupported llama.attention.head_count_kv");
+  EXPECT_EQ(after({0, 0}), "hparam_range llama.attention.head_count_kv");
+  EXPECT_EQ(after({-2, -2}), "hparam_range llama.attention.head_count_kv");
+}
+
 TEST(LlamaRefuses, FloatsOutOfRange) {
   for (const float value : {0.0f, -1.0f, NAN, INFINITY}) {
     for (const std::string key :

@@ -1,6 +1,7 @@
 #include "model/loaded_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "base/limits.h"
@@ -107,9 +108,10 @@ Result<kernels::WeightView> ModelFile::Weight(const WeightSpec& weight) const {
 Status ModelFile::ReadVector(const WeightSpec& weight, float* out) const {
   VIVACE_ASSIGN(const WeightSource source, Find(weight));
   ReadRows(source, out);
-  if (weight.offset == 0.0f && weight.scale == 1.0f) return {};
+  if (!weight.neg_exp && weight.offset == 0.0f && weight.scale == 1.0f) return {};
   for (int64_t i = 0; i < int64_t{weight.rows} * weight.cols; ++i) {
-    out[i] = (out[i] + weight.offset) * weight.scale;
+    const float value = weight.neg_exp ? -std::exp(out[i]) : out[i];
+    out[i] = (value + weight.offset) * weight.scale;
   }
   return {};
 }

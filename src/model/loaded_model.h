@@ -51,7 +51,7 @@ class ModelFile {
   // Type and shape of what Weight returns, without the data: reads nothing.
   Result<kernels::WeightView> WeightShape(const WeightSpec& weight,
                                           const kernels::BlockOps& ops) const;
-  // A vector's values, `offset` added and `scale` multiplied. out: rows * cols floats.
+  // A vector's values as the spec means them (neg_exp, offset, scale). out: rows * cols floats.
   Status ReadVector(const WeightSpec& weight, float* out) const;
   // The weight as it stands in the file, contiguous ones only (else shape_mismatch).
   Result<kernels::WeightView> Weight(const WeightSpec& weight) const;

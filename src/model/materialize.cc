@@ -33,12 +33,16 @@ const std::byte* At(const WeightSource& source, uint64_t index) {
   return source.tensor->data.data() + index / block * static_cast<uint64_t>(info.block_bytes);
 }
 
+// Where output `i` is among the slice's rows.
+uint64_t RowOf(const WeightSpec& spec, int32_t i) {
+  return static_cast<uint64_t>(spec.first_row) + static_cast<uint64_t>(i % spec.row_block) +
+         static_cast<uint64_t>(i / spec.row_block) * static_cast<uint64_t>(spec.row_stride);
+}
+
 uint64_t RowIndex(const WeightSource& source, int32_t row) {
   const WeightSpec& spec = *source.spec;
   return static_cast<uint64_t>(spec.slice) * SliceElements(source) +
-         (static_cast<uint64_t>(spec.first_row) +
-          static_cast<uint64_t>(row) * static_cast<uint64_t>(spec.row_stride)) *
-             static_cast<uint64_t>(spec.cols);
+         RowOf(spec, row) * static_cast<uint64_t>(spec.cols);
 }
 
 // A row of MXFP4 kept as two tensors, in ggml's blocks: there, a byte has values j and j + 16, here
@@ -70,9 +74,8 @@ void ReadTurned(const WeightSource& source, float* out) {
     quant::DequantizeRow(*source.tensor->dtype,
                          At(source, first + static_cast<uint64_t>(j * outputs)), outputs,
                          inputs.data());
-    for (int64_t i = 0; i < spec.rows; ++i) {
-      out[i * spec.cols + j] =
-          inputs[static_cast<size_t>(spec.first_row + i * int64_t{spec.row_stride})];
+    for (int32_t i = 0; i < spec.rows; ++i) {
+      out[int64_t{i} * spec.cols + j] = inputs[RowOf(spec, i)];
     }
   }
 }
@@ -101,7 +104,8 @@ DType StoredType(const WeightSource& source) {
 bool Fits(const WeightSource& source) {
   const WeightSpec& spec = *source.spec;
   if (spec.rows < 1 || spec.cols < 1 || spec.slices < 1 || spec.slice < 0 ||
-      spec.slice >= spec.slices || spec.first_row < 0 || spec.row_stride < 1) {
+      spec.slice >= spec.slices || spec.first_row < 0 || spec.row_block < 1 ||
+      spec.row_stride < spec.row_block) {
     return false;
   }
   if (source.scales == nullptr && !source.tensor->dtype) return false;
@@ -109,9 +113,7 @@ bool Fits(const WeightSource& source) {
   if (elements == 0 || elements % static_cast<uint64_t>(spec.slices) != 0) return false;
   const uint64_t slice = SliceElements(source);
   const auto cols = static_cast<uint64_t>(spec.cols);
-  const uint64_t last =
-      static_cast<uint64_t>(spec.first_row) +
-      static_cast<uint64_t>(spec.rows - 1) * static_cast<uint64_t>(spec.row_stride);
+  const uint64_t last = RowOf(spec, spec.rows - 1);
   if (source.scales != nullptr) {
     return !spec.transposed && cols % kMxBlock == 0 && slice % cols == 0 && last < slice / cols &&
            source.scales->data.size() == elements / kMxBlock;
@@ -127,7 +129,7 @@ bool Fits(const WeightSource& source) {
 
 const std::byte* ContiguousRows(const WeightSource& source) {
   const WeightSpec& spec = *source.spec;
-  const bool together = spec.row_stride == 1 || spec.rows == 1;
+  const bool together = spec.row_stride == spec.row_block || spec.rows <= spec.row_block;
   if (source.scales != nullptr || spec.transposed || !together) return nullptr;
   return At(source, RowIndex(source, 0));
 }

@@ -15,26 +15,26 @@ namespace {
 constexpr const Recipe* kRecipes[] = {VIVACE_RECIPES(VIVACE_ADDRESS_OF_RECIPE)};
 #undef VIVACE_ADDRESS_OF_RECIPE
 
-// Of layers that carry a state from token to token instead of a cache of all of them.
+// Of recurrent layers of kinds, or in places, that no recipe has.
 constexpr std::string_view kRecurrent[] = {
-    "Qwen3NextForCausalLM",
-    "Lfm2ForCausalLM",
     "Lfm2MoeForCausalLM",
     "MambaForCausalLM",
     "Mamba2ForCausalLM",
     "JambaForCausalLM",
     "FalconH1ForCausalLM",
     "NemotronHForCausalLM",
-    "GraniteMoeHybridForCausalLM",
-    "qwen3next",
-    "lfm2",
+    "BambaForCausalLM",
+    "Qwen3_5ForCausalLM",
+    "RwkvForCausalLM",
     "lfm2moe",
     "mamba",
     "mamba2",
     "jamba",
     "falcon-h1",
     "nemotron_h",
-    "granitehybrid",
+    "qwen35",
+    "qwen35moe",
+    "kimi-linear",
     "rwkv6",
     "rwkv7",
     "plamo2",
@@ -71,7 +71,7 @@ Refusal WhyNot(std::string_view architecture, SourceFormat format) {
   const std::string shown = formats::Printable(architecture);
   if (std::ranges::find(kRecurrent, architecture) != std::end(kRecurrent)) {
     return {"unsupported_architecture",
-            fmt::format("'{}' has recurrent layers, which are not supported", shown)};
+            fmt::format("'{}' has recurrent layers of a kind that is not supported", shown)};
   }
   return {"unknown_architecture",
           fmt::format("'{}' is not supported; known: {}", shown, KnownArchitectures(format))};

@@ -24,7 +24,7 @@ struct Recipe {
 };
 
 // Unknown: unknown_architecture, naming it and listing the known ones. Known but of a kind we do
-// not compute (recurrent layers): unsupported_architecture.
+// not compute (other recurrent layers): unsupported_architecture.
 Result<const Recipe*> FindRecipe(const ModelSource& source);
 Result<const Recipe*> FindHfRecipe(std::string_view architecture, std::string_view config_path);
 

@@ -17,6 +17,10 @@
 
 namespace vivace::model {
 
+// Keys of flags for layers.
+inline constexpr std::string_view kWindowLayers = "attention.sliding_window_pattern";
+inline constexpr std::string_view kRecurrentLayers = "attention.recurrent_layers";
+
 // Formats store some weights differently (rows in another order, norms less one): recipes ask this.
 enum class SourceFormat : uint8_t { kGguf, kHuggingFace };
 
@@ -39,12 +43,13 @@ class ModelSource {
   virtual Result<int64_t> VocabularySize() const = 0;
 
   virtual bool Has(std::string_view key) const = 0;
+  // An array with an item for each layer is the one number that layers have; others have 0.
   virtual Result<int64_t> GetInt(std::string_view key) const = 0;
   virtual Result<double> GetFloat(std::string_view key) const = 0;
   virtual Result<std::string_view> GetString(std::string_view key) const = 0;
   virtual Result<bool> GetBool(std::string_view key) const = 0;
-  // One for each layer: an array of booleans, of 0 and 1, or of names of layer types, where a
-  // sliding window is true and full attention false.
+  // One for each layer: an array of booleans, of numbers, where 0 is false, or of names of layer
+  // types, of which those that the key asks for are true.
   virtual Result<std::vector<bool>> GetFlags(std::string_view key) const = 0;
   virtual Result<std::vector<double>> GetFloats(std::string_view key) const = 0;
 

@@ -1,12 +1,15 @@
 // A model as data: what a recipe makes of a file's configuration. No maths, no memory, no format.
 // engine/ walks it with the block ops; sizes here have passed every range check.
 //
-// A layer is a mixer (attention) and an MLP, each `x += scale * post_norm(f(norm(x)))`; a norm that
-// a family lacks is not present. What families differ in is a value of a field here: a new family
-// is a new recipe, and only what no field can say needs a new field.
+// A layer is a mixer (attention, or a recurrence) and an MLP, each
+// `x += scale * post_norm(f(norm(x)))`; a norm that a family lacks is not present. What families
+// differ in is a value of a field here: a new family is a new recipe, and only what no field can
+// say needs a new field.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,16 +24,20 @@ namespace vivace::model {
 // formats store weights fused, stacked, interleaved or transposed: a WeightSpec says where in the
 // named tensor the weight lies, seen as [slices, outputs, inputs] with leading sizes of 1 left out.
 struct WeightSpec {
-  std::string name;         // empty: the model has none
-  int32_t rows = 0;         // outputs; 1 for vectors
-  int32_t cols = 0;         // inputs
-  int32_t slice = 0;        // of a stacked tensor: the expert
-  int32_t slices = 1;       // that the tensor has
-  int32_t first_row = 0;    // output i is row first_row + i * row_stride of the slice
-  int32_t row_stride = 1;   // 2: gate and up take turns
+  std::string name;    // empty: the model has none
+  int32_t rows = 0;    // outputs; 1 for vectors
+  int32_t cols = 0;    // inputs
+  int32_t slice = 0;   // of a stacked tensor: the expert
+  int32_t slices = 1;  // that the tensor has
+  // Output i is row first_row + i / row_block * row_stride + i % row_block of the slice: a stride
+  // of 2 where gate and up take turns, blocks of a head where its parts do.
+  int32_t first_row = 0;
+  int32_t row_stride = 1;
+  int32_t row_block = 1;
   bool transposed = false;  // the slice is stored [inputs, outputs]
   float offset = 0.0f;      // added to every value: 1 for Gemma's norms as Hugging Face stores them
   float scale = 1.0f;       // then multiplied; of vectors only, as `offset`
+  bool neg_exp = false;     // a value x of the vector means -e^x: the decay kept as A_log
   std::string scales = {};  // MXFP4 in two tensors: the one with the scales; else empty
   // Packed as fp32 whatever the file or --quantization says: routers, whose products decide.
   bool full = false;
@@ -112,11 +119,31 @@ struct AttentionSpec {
   int32_t window = 0;    // 0: full; w: position p sees (p - w, p]
   RopeSpec rope;
   LinearSpec q, k, v;  // not present with `latent`
+  LinearSpec gate;     // [heads * head_dim, hidden]: its sigmoid scales what attention makes
   LinearSpec o;
   QkNorm qk_norm = QkNorm::kNone;
   NormSpec q_norm, k_norm;  // weight of head_dim, or of all heads' (kWhole); before RoPE
   WeightSpec sinks;         // [heads]: a score that takes part in the softmax and has no value
   std::optional<LatentSpec> latent;
+};
+
+// ---- recurrence ---------------------------------------------------------------------------------
+
+// A mixer that keeps a state of fixed size of a sequence instead of its past. What the fields are
+// to each kind, RecurrentArgs says (kernels/block_ops.h).
+struct RecurrentSpec {
+  kernels::RecurrentGeometry geometry;
+  std::vector<LinearSpec> input;          // of the layer's input; outputs concatenate
+  kernels::HeadColumns q, k, v, z, b, a;  // among these
+  WeightSpec conv_weight;                 // [width, channels], the oldest tap first
+  WeightSpec conv_bias;                   // [channels], or not present
+  WeightSpec decay;                       // [heads], below zero
+  WeightSpec dt_bias;                     // [heads]
+  WeightSpec skip;                        // [heads]
+  NormSpec out_norm;
+  float min_dt = 0.0f;
+  float max_dt = std::numeric_limits<float>::infinity();
+  LinearSpec o;  // [hidden, geometry.inner()]
 };
 
 // ---- MLP ----------------------------------------------------------------------------------------
@@ -164,6 +191,8 @@ struct MlpSpec {
 
 struct LayerSpec {
   AttentionSpec attention;
+  // In the attention's place: of `attention` only the norms of the mixer then count.
+  std::optional<RecurrentSpec> recurrent;
   MlpSpec mlp;
   // Both read the layer's input and are added to it together (Cohere). mlp.norm is attention.norm.
   bool parallel = false;
@@ -185,8 +214,13 @@ struct ModelSpec {
   NormSpec final_norm;           // a scale of the logits is part of its weights
   LinearSpec lm_head;            // names the embedding when tied
   bool tied_embeddings = false;
-  std::vector<std::string> notes;  // what was assumed for absent keys; shown to people at load
-  std::vector<LayerSpec> layers;
+  std::vector<std::string> notes;  // what was assumed for absent keys; shown to people
+  std::vector<LayerSpec> layers;   // one at least has attention
+
+  const AttentionSpec& first_attention() const {
+    const auto has = [](const LayerSpec& layer) { return !layer.recurrent; };
+    return std::find_if(layers.begin(), layers.end(), has)->attention;
+  }
 };
 
 }  // namespace vivace::model

@@ -38,7 +38,8 @@ WeightSpec Place(int64_t slice, int64_t slices, const RowRange& rows, int64_t co
           .slice = static_cast<int32_t>(slice),
           .slices = static_cast<int32_t>(slices),
           .first_row = static_cast<int32_t>(rows.first),
-          .row_stride = rows.stride};
+          .row_stride = rows.stride,
+          .row_block = rows.block};
 }
 
 WeightSpec Whole(int64_t rows, int64_t cols) { return Place(0, 1, {rows, 0, rows}, cols); }

@@ -24,7 +24,8 @@ struct RowRange {
   int64_t total = 0;  // of the matrix
   int64_t first = 0;
   int64_t count = 0;
-  int32_t stride = 1;
+  int32_t stride = 1;  // of blocks of so many rows
+  int32_t block = 1;
 };
 
 class WeightTable {

@@ -1,5 +1,6 @@
 """Every family of small models, served over HTTP, answers as transformers does in float32."""
 
+import concurrent.futures
 import json
 
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from conftest import SHARED, Server
 
 TINY = SHARED / "models/tiny"
-RECURRENT = {"granitemoehybrid", "lfm2", "qwen3_next"}
 FAMILIES = sorted(path.name for path in TINY.iterdir()) if TINY.is_dir() else []
 pytestmark = pytest.mark.skipif(not FAMILIES, reason="the reference models are not here")
 
@@ -42,7 +42,7 @@ def check_case(server, case):
 
 
 @pytest.mark.parametrize("config", ["config.json", "config.v4.json"])
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in RECURRENT])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_answers_as_transformers(tmp_path, family, config):
     server = Server(folder_with(tmp_path, family, config), "--isa", "reference",
                     "--kv-cache-memory-bytes", "16MiB")
@@ -53,7 +53,19 @@ def test_answers_as_transformers(tmp_path, family, config):
         assert server.stop() == 0
 
 
-@pytest.mark.parametrize("family", sorted(RECURRENT))
-def test_recurrent_families_are_refused_by_name(family):
-    with pytest.raises(RuntimeError, match="recurrent layers"):
-        Server(TINY / family)
+def test_recurrent_states_stay_with_their_sequence(make_server):
+    """Answers at once are those of one after the other, and equal prompts find nothing in the cache."""
+    server = make_server(TINY / "granitemoehybrid", "--max-num-seqs", "4", "--kv-cache-memory-bytes", "16MiB")
+    assert any("no prefix caching" in line for line in server.log)
+    cases = json.loads((TINY / "granitemoehybrid/reference.json").read_text())["cases"]
+    requests = [{"prompt": case["prompt_ids"], "max_tokens": 30, "temperature": 1.0, "seed": seed,
+                 "ignore_eos": True, "return_token_ids": True} for case in cases for seed in range(4)]
+
+    def tokens(request):
+        answer = server.post("/v1/completions", request).json()
+        assert answer["usage"].get("prompt_tokens_details", {}).get("cached_tokens", 0) == 0
+        return answer["choices"][0]["token_ids"]
+
+    alone = [tokens(request) for request in requests]
+    with concurrent.futures.ThreadPoolExecutor(len(requests)) as pool:
+        assert list(pool.map(tokens, requests)) == alone

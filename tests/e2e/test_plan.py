@@ -1,5 +1,6 @@
 """`vivace plan` says what `vivace serve` then takes."""
 
+import concurrent.futures
 import json
 import subprocess
 
@@ -54,6 +55,30 @@ def test_windows_make_sequences_cheaper():
     figures = json.loads(shown.stdout)
     whole = figures["sequences_of_max_model_len"] * figures["max_model_len"] * figures["kv_bytes_per_token"]
     assert whole > figures["kv_cache_bytes"]
+
+
+def test_recurrent_states_are_planned(make_server):
+    model = need(SHARED / "models/tiny/granitemoehybrid")
+    flags = ["--num-kv-blocks", "2048", "--max-num-seqs", "512", "--threads", "2"]
+    planned = json.loads(plan(model, *flags, "--json").stdout)
+    # Two layers of eight heads of 16 x 16, and three inputs of a convolution of 160 channels.
+    assert planned["state_bytes"] == 512 * 2 * 4 * (8 * 16 * 16 + 3 * 160)
+    parts = ("weight_bytes", "kv_cache_bytes", "state_bytes", "work_bytes", "program_bytes")
+    assert sum(planned[part] for part in parts) == planned["total_bytes"]
+    server = make_server(model, *flags)
+    # All slots at once, and every block of the cache.
+    body = {"prompt": [5, 6, 7], "n": 128, "max_tokens": 58, "temperature": 1.0, "ignore_eos": True}
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda seed: server.post("/v1/completions", body | {"seed": seed}), range(4)))
+    assert all(answer.status_code == 200 for answer in answers)
+    used = resident(server.process.pid)
+    assert abs(used - planned["total_bytes"]) < 0.02 * planned["total_bytes"], (used, planned)
+
+
+def test_text_names_states():
+    shown = plan(need(SHARED / "models/tiny/granitemoehybrid"))
+    assert "states" in shown.stdout
+    assert "no prefix caching" in shown.stdout
 
 
 def test_refuses_what_serve_would_refuse(mini_model):

@@ -22,17 +22,19 @@ ARCHES = {
     "olmo2": "olmo2", "granite": "granite", "smollm3": "smollm3", "glm4": "glm4",
     "exaone4": "exaone4", "starcoder2": "starcoder2", "cohere2": "cohere2",
     "stablelm": "stablelm",
+    "qwen3_next": "qwen3next", "granitemoehybrid": "granitehybrid", "lfm2": "lfm2",
 }
-PERMUTED = {"llama", "mistral", "mixtral", "granite", "smollm3"}  # q and k rows, pairs side by side
+PERMUTED = {"llama", "mistral", "mixtral", "granite", "smollm3", "granitemoehybrid"}  # q and k rows, pairs side by side
 
 NAMES = [  # of tensors, first match counts
     (r"model\.embed_tokens\.weight", "token_embd.weight"),
     (r"model\.norm\.(weight|bias)", r"output_norm.\1"),
+    (r"model\.embedding_norm\.weight", "token_embd_norm.weight"),  # the last norm, for all its name
     (r"lm_head\.weight", "output.weight"),
     (r"LAYER\.self_attn\.([qkv])_proj\.(weight|bias)", r"attn_\2.\3"),
     (r"LAYER\.self_attn\.qkv_proj\.weight", "attn_qkv.weight"),
-    (r"LAYER\.self_attn\.o_proj\.(weight|bias)", r"attn_output.\2"),
-    (r"LAYER\.self_attn\.([qk])_norm\.weight", r"attn_\2_norm.weight"),
+    (r"LAYER\.self_attn\.(?:o|out)_proj\.(weight|bias)", r"attn_output.\2"),
+    (r"LAYER\.self_attn\.([qk])_(?:layer)?norm\.weight", r"attn_\2_norm.weight"),
     (r"LAYER\.self_attn\.sinks", "attn_sinks.weight"),
     (r"LAYER\.self_attn\.q_a_proj\.weight", "attn_q_a.weight"),
     (r"LAYER\.self_attn\.q_a_layernorm\.weight", "attn_q_a_norm.weight"),
@@ -46,6 +48,20 @@ NAMES = [  # of tensors, first match counts
     (r"LAYER\.mlp\.shared_experts?\.(gate|up|down)_proj\.weight", r"ffn_\2_shexp.weight"),
     (r"LAYER\.mlp\.shared_expert_gate\.weight", "ffn_gate_inp_shexp.weight"),
     (r"LAYER\.mlp\.gate\.e_score_correction_bias", "exp_probs_b.bias"),
+    (r"LAYER\.block_sparse_moe\.router\.layer\.weight", "ffn_gate_inp.weight"),
+    (r"LAYER\.block_sparse_moe\.output_linear\.weight", "ffn_down_exps.weight"),
+    (r"LAYER\.shared_mlp\.output_linear\.weight", "ffn_down_shexp.weight"),
+    (r"LAYER\.feed_forward\.w1\.weight", "ffn_gate.weight"),
+    (r"LAYER\.feed_forward\.w2\.weight", "ffn_down.weight"),
+    (r"LAYER\.feed_forward\.w3\.weight", "ffn_up.weight"),
+    (r"LAYER\.conv\.(conv|in_proj|out_proj)\.(weight|bias)", r"shortconv.\2.\3"),
+    (r"LAYER\.(?:mamba|linear_attn)\.A_log", "ssm_a"),
+    (r"LAYER\.(?:mamba|linear_attn)\.dt_bias", "ssm_dt.bias"),
+    (r"LAYER\.(?:mamba|linear_attn)\.(conv1d|norm)\.(weight|bias)", r"ssm_\2.\3"),
+    (r"LAYER\.(?:mamba|linear_attn)\.out_proj\.weight", "ssm_out.weight"),
+    (r"LAYER\.mamba\.in_proj\.weight", "ssm_in.weight"),
+    (r"LAYER\.mamba\.D", "ssm_d"),
+    (r"LAYER\.linear_attn\.in_proj_ba\.weight", "ssm_ba.weight"),
 ]
 NORMS = {  # of layers, by family; the others' are the default's
     "": {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"},
@@ -57,9 +73,11 @@ NORMS = {  # of layers, by family; the others' are the default's
     "glm4": {"input_layernorm": "attn_norm", "post_self_attn_layernorm": "post_attention_norm",
              "post_attention_layernorm": "ffn_norm", "post_mlp_layernorm": "post_ffw_norm"},
     "gpt_oss": {"input_layernorm": "attn_norm", "post_attention_layernorm": "post_attention_norm"},
+    "lfm2": {"operator_norm": "attn_norm", "ffn_norm": "ffn_norm"},
 }
 NORMS["gemma3_text"] = NORMS["gemma2"]
 NORMS["exaone4"] = NORMS["olmo2"]
+NORMS["qwen3_next"] = NORMS["gpt_oss"]
 EXPERTS = {"w1": "gate", "w2": "down", "w3": "up", "gate_proj": "gate", "up_proj": "up",
            "down_proj": "down"}
 
@@ -103,8 +121,18 @@ class Converter:
         return NORMS.get(self.family, NORMS[""]).get(part)
 
     def put(self, name: str, values: np.ndarray) -> None:
-        if name.endswith("norm.weight") and self.family.startswith("gemma"):
+        if name.endswith("norm.weight") and (self.family.startswith("gemma") or (
+                self.family == "qwen3_next" and not name.endswith("ssm_norm.weight"))):
             values = values + 1.0
+        if name.endswith("ssm_a"):
+            values = -np.exp(values)
+        if "conv" in name and values.ndim == 3:
+            values = values[:, 0]
+        if self.family == "granitemoehybrid":
+            if re.search(r"ssm_[ad]$", name):
+                values = values[:, None]
+            if name.endswith("ssm_norm.weight"):
+                values = values.reshape(self.config["mamba_n_groups"], -1)
         if self.family in PERMUTED:
             if re.search(r"attn_q\.(weight|bias)", name):
                 values = self.permute(values, self.config["num_attention_heads"])
@@ -125,6 +153,13 @@ class Converter:
                 self.gpt_oss_experts(blk, name.rsplit(".", 1)[1], values)
             elif "kv_b_proj" in name:
                 self.kv_b(blk, values)
+            elif name.endswith("in_proj_qkvz.weight"):
+                self.delta_input(blk, values)
+            elif name.endswith("input_linear.weight"):
+                which = "exps" if "block_sparse_moe" in name else "shexp"
+                gate, up = np.split(values, 2, axis=-2)
+                self.put(f"{blk}ffn_gate_{which}.weight", gate)
+                self.put(f"{blk}ffn_up_{which}.weight", up)
             elif layer and (norm := self.layer_norm_name(layer[2].rsplit(".", 1)[0])):
                 self.put(f"{blk}{norm}.{name.rsplit('.', 1)[1]}", values)
             else:
@@ -146,6 +181,16 @@ class Converter:
         heads = values.reshape(c["num_attention_heads"], nope + value, -1)
         self.out[blk + "attn_k_b.weight"] = heads[:, :nope].swapaxes(1, 2)
         self.out[blk + "attn_v_b.weight"] = heads[:, nope:]
+
+    def delta_input(self, blk: str, values: np.ndarray) -> None:
+        c = self.config
+        keys, dim = c["linear_num_key_heads"], c["linear_key_head_dim"]
+        wide = c["linear_value_head_dim"] * c["linear_num_value_heads"] // keys
+        heads = values.reshape(keys, 2 * dim + 2 * wide, -1)
+        parts = np.split(heads, [dim, 2 * dim, 2 * dim + wide], axis=1)
+        q, k, v, z = (part.reshape(-1, values.shape[-1]) for part in parts)
+        self.put(blk + "attn_qkv.weight", np.concatenate([q, k, v]))
+        self.put(blk + "attn_gate.weight", z)
 
     def gpt_oss_experts(self, blk: str, part: str, values: np.ndarray) -> None:
         if part.endswith("_blocks"):
@@ -188,19 +233,20 @@ class Converter:
         if "kv_lora_rank" in c:
             self.write_latent(w)
         else:
-            w.add_head_count_kv(c["num_key_value_heads"])
+            w.add_head_count_kv(self.kv_heads())
             w.add_key_length(head_dim)
             w.add_value_length(head_dim)
             w.add_rope_dimension_count(int(head_dim * self.rope.get(
                 "partial_rotary_factor", c.get("partial_rotary_factor", 1.0))))
-        if "rms_norm_eps" in c:
-            w.add_layer_norm_rms_eps(c["rms_norm_eps"])
+        if (eps := c.get("rms_norm_eps", c.get("norm_eps"))) is not None:
+            w.add_layer_norm_rms_eps(eps)
         if (eps := c.get("layer_norm_eps", c.get("norm_epsilon"))) is not None:
             w.add_layer_norm_eps(eps)
         if self.family == "stablelm":
             w.add_parallel_residual(c.get("use_parallel_residual", True))
         self.write_rope(w)
         self.write_experts(w)
+        self.write_recurrent(w)
         if window := c.get("sliding_window"):
             w.add_sliding_window(window)
             if self.family == "exaone4":
@@ -229,6 +275,31 @@ class Converter:
         w.add_leading_dense_block_count(c["first_k_dense_replace"])
         if (mscale := self.rope.get("mscale_all_dim")) is not None:
             w.add_rope_scaling_yarn_log_mul(0.1 * mscale)
+
+    def kv_heads(self) -> int | list[int]:
+        heads = self.config["num_key_value_heads"]
+        if self.family not in ("lfm2", "granitemoehybrid"):
+            return heads
+        return [heads if "attention" in t and "linear" not in t else 0 for t in self.config["layer_types"]]
+
+    def write_recurrent(self, w: gguf.GGUFWriter) -> None:
+        c = self.config
+        if self.family == "lfm2":
+            w.add_shortconv_l_cache(c["conv_L_cache"])
+        if self.family == "qwen3_next":
+            w.add_ssm_conv_kernel(c["linear_conv_kernel_dim"])
+            w.add_ssm_state_size(c["linear_key_head_dim"])
+            w.add_ssm_group_count(c["linear_num_key_heads"])
+            w.add_ssm_time_step_rank(c["linear_num_value_heads"])
+            w.add_ssm_inner_size(c["linear_value_head_dim"] * c["linear_num_value_heads"])
+            w.add_full_attention_interval(c.get("full_attention_interval", 4))
+        if self.family == "granitemoehybrid":
+            w.add_ssm_conv_kernel(c["mamba_d_conv"])
+            w.add_ssm_state_size(c["mamba_d_state"])
+            w.add_ssm_group_count(c["mamba_n_groups"])
+            w.add_ssm_time_step_rank(c["mamba_n_heads"])
+            w.add_ssm_inner_size(c["mamba_expand"] * c["hidden_size"])
+            w.add_rope_scaling_finetuned(c.get("position_embedding_type") == "rope")
 
     def write_rope(self, w: gguf.GGUFWriter) -> None:
         w.add_rope_freq_base(self.rope.get("rope_theta", 10000.0))
@@ -277,6 +348,7 @@ class Converter:
             w.add_expert_feed_forward_length(c["intermediate_size"])
         for key, add in (("moe_intermediate_size", w.add_expert_feed_forward_length),
                          ("shared_expert_intermediate_size", w.add_expert_shared_feed_forward_length),
+                         ("shared_intermediate_size", w.add_expert_shared_feed_forward_length),
                          ("n_shared_experts", w.add_expert_shared_count),
                          ("routed_scaling_factor", w.add_expert_weights_scale),
                          ("n_group", w.add_expert_group_count),

@@ -42,7 +42,8 @@ struct EntryKey {
   Layout layout = Layout::kReference;
   SourceIdentity source;
   // Of every tensor in order: which values of the file it is made of and how (name, slice, first
-  // row and stride, transposition, offset, scale, scales), its type, shape and packed size.
+  // row, stride and block, transposition, what is done to values, scales), its type, shape and
+  // packed size.
   uint64_t plan_digest = 0;
   uint64_t payload_bytes = 0;
 };

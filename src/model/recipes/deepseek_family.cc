@@ -220,6 +220,7 @@ Result<ModelSpec> BuildDeepseek(const ModelSource& source, std::string_view reci
   VIVACE_ASSIGN(d.rope().interleaved, ReadBoolOr(source, "rope.interleaved", true));
   VIVACE_RETURN_IF_ERROR(IgnoreExtraLayers(d));
   const double scale = factor / std::sqrt(static_cast<double>(widths.nope + widths.rope));
+  d.has_attention = [](int64_t) { return false; };
   d.has_dense_mlp = [&](int64_t i) { return i < experts.dense_layers; };
   return d.Build([&](int64_t i, LayerSpec* layer) -> Status {
     VIVACE_RETURN_IF_ERROR(BuildAttention(d, i, widths, scale, &layer->attention));

@@ -72,6 +72,8 @@ class Twins {
       SCOPED_TRACE(::testing::Message() << "layer " << i);
       EXPECT_EQ(a.layers[i].parallel, b.layers[i].parallel);
       Attention(a.layers[i].attention, b.layers[i].attention);
+      ASSERT_EQ(a.layers[i].recurrent.has_value(), b.layers[i].recurrent.has_value());
+      if (a.layers[i].recurrent) Recurrent(*a.layers[i].recurrent, *b.layers[i].recurrent);
       Mlp(a.layers[i].mlp, b.layers[i].mlp);
     }
   }
@@ -107,8 +109,8 @@ class Twins {
 
   // Layers without RoPE have the rows of the others.
   bool paired() const {
-    return hf_.spec().layers[0].attention.rope.interleaved !=
-           gguf_.spec().layers[0].attention.rope.interleaved;
+    return hf_.spec().first_attention().rope.interleaved !=
+           gguf_.spec().first_attention().rope.interleaved;
   }
 
   void Rope(const RopeSpec& a, const RopeSpec& b) {
@@ -145,6 +147,7 @@ class Twins {
     Rotated("q bias", a.q.bias, b, b.q.bias);
     Rotated("k bias", a.k.bias, b, b.k.bias);
     Linear("v", a.v, b.v);
+    Linear("gate", a.gate, b.gate);
     Linear("o", a.o, b.o);
     Norm("q_norm", a.q_norm, b.q_norm);
     Norm("k_norm", a.k_norm, b.k_norm);
@@ -168,6 +171,55 @@ class Twins {
       Same("k_b", a.k_b[i], b.k_b[i]);
       Same("v_b", a.v_b[i], b.v_b[i]);
     }
+  }
+
+  // The rows of all projections, `count` of each key head: files have them in an order of their
+  // own.
+  std::vector<float> Columns(const ModelFile& file, const RecurrentSpec& spec,
+                             const kernels::HeadColumns& at, int32_t count) {
+    std::vector<float> rows, wanted;
+    for (const LinearSpec& part : spec.input) {
+      const std::vector<float> values = Values(file, part.weight);
+      rows.insert(rows.end(), values.begin(), values.end());
+    }
+    const int64_t cols = spec.input.front().weight.cols;
+    for (int32_t head = 0; head < spec.geometry.key_heads; ++head) {
+      const auto first = rows.begin() + (at.first + int64_t{head} * at.stride) * cols;
+      wanted.insert(wanted.end(), first, first + count * cols);
+    }
+    return wanted;
+  }
+
+  void Recurrent(const RecurrentSpec& a, const RecurrentSpec& b) {
+    const kernels::RecurrentGeometry &x = a.geometry, &y = b.geometry;
+    EXPECT_EQ(x.kind, y.kind);
+    EXPECT_EQ(x.heads, y.heads);
+    EXPECT_EQ(x.key_heads, y.key_heads);
+    EXPECT_EQ(x.key_dim, y.key_dim);
+    EXPECT_EQ(x.value_dim, y.value_dim);
+    EXPECT_EQ(x.conv_width, y.conv_width);
+    EXPECT_EQ(a.min_dt, b.min_dt);
+    EXPECT_EQ(a.max_dt, b.max_dt);
+    const int32_t groups = x.key_heads, values = x.inner() / groups;
+    const auto same = [&](const char* what, kernels::HeadColumns RecurrentSpec::*at,
+                          int32_t count) {
+      Near(what, Columns(hf_, a, a.*at, count), Columns(gguf_, b, b.*at, count));
+    };
+    using R = RecurrentSpec;
+    same("columns of q", &R::q, x.key_dim);
+    same("columns of k", &R::k, x.key_dim);
+    same("columns of v", &R::v, values);
+    same("columns of z", &R::z, values);
+    same("columns of a", &R::a, x.heads / groups);
+    same("columns of b", &R::b,
+         x.kind == kernels::RecurrentKind::kShortConv ? values : x.heads / groups);
+    Same("conv", a.conv_weight, b.conv_weight);
+    Same("conv bias", a.conv_bias, b.conv_bias);
+    Same("decay", a.decay, b.decay);
+    Same("dt bias", a.dt_bias, b.dt_bias);
+    Same("skip", a.skip, b.skip);
+    Norm("out norm", a.out_norm, b.out_norm);
+    Linear("recurrent o", a.o, b.o);
   }
 
   void FeedForward(const FeedForwardSpec& a, const FeedForwardSpec& b) {
@@ -228,7 +280,7 @@ TEST(GgufTwins, AreTheSameModels) {
     ++compared;
   }
   fs::remove(out);
-  EXPECT_EQ(compared, 20);
+  EXPECT_EQ(compared, 23);
 }
 
 }  // namespace

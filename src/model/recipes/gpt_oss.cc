@@ -64,12 +64,8 @@ Result<FeedForwardSpec> Expert(Decoder& d, int64_t layer, int64_t expert, int64_
 
 Status BuildLayer(Decoder& d, int64_t i, int64_t ffn, LayerSpec* layer) {
   const std::string blk = Decoder::Block(i);
-  const Hparams& h = d.hparams();
-  VIVACE_ASSIGN(layer->attention.norm, d.Norm(blk + "attn_norm", h.hidden));
-  // GGUF's name of the norm between attention and MLP says where it stands.
-  VIVACE_ASSIGN(layer->mlp.norm,
-                d.Norm(blk + (d.is_gguf() ? "post_attention_norm" : "ffn_norm"), h.hidden));
-  VIVACE_ASSIGN(layer->attention.sinks, d.weights().Vector(blk + "attn_sinks.weight", h.heads));
+  VIVACE_ASSIGN(layer->attention.sinks,
+                d.weights().Vector(blk + "attn_sinks.weight", d.hparams().heads));
   VIVACE_ASSIGN(MoeSpec moe, d.Router(i, {.score = kernels::RouterScore::kSoftmaxOfChosen,
                                           .router_bias = Bias::kNeeded}));
   for (int64_t expert = 0; expert < moe.router.experts; ++expert) {
@@ -82,7 +78,7 @@ Status BuildLayer(Decoder& d, int64_t i, int64_t ffn, LayerSpec* layer) {
 
 Result<ModelSpec> Build(const ModelSource& source) {
   VIVACE_ASSIGN(Decoder d, Decoder::Open(source, kGptOss.name,
-                                         {.pre_norms = false,
+                                         {.gguf_mlp_norm = "post_attention_norm",
                                           .activation = kernels::Activation::kSwigluClamped,
                                           .rope_theta = 150000.0}));
   // The ramp between turning and stretched pairs ends inside a pair; GGUF files do not say it.

@@ -24,7 +24,10 @@
   X(kExaone4)             \
   X(kStarcoder2)          \
   X(kCohere2)             \
-  X(kStableLm)
+  X(kStableLm)            \
+  X(kQwen3Next)           \
+  X(kGraniteHybrid)       \
+  X(kLfm2)
 
 namespace vivace::model {
 

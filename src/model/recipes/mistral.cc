@@ -12,7 +12,7 @@ Result<ModelSpec> Build(const ModelSource& source) {
 
 constexpr std::string_view kHf[] = {"MistralForCausalLM"};
 // Windows are the same for all layers, whatever a list says.
-constexpr HfKey kKeys[] = {{"attention.sliding_window_pattern", ""}};
+constexpr HfKey kKeys[] = {{kWindowLayers, ""}};
 
 }  // namespace
 

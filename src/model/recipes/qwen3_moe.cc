@@ -24,13 +24,9 @@ Result<ModelSpec> Build(const ModelSource& source) {
 
 constexpr std::string_view kGguf[] = {"qwen3moe"};
 constexpr std::string_view kHf[] = {"Qwen3MoeForCausalLM"};
-constexpr HfKey kKeys[] = {
-    {"moe.dense_layers", "mlp_only_layers"},
-    {"moe.layer_step", "decoder_sparse_step"},
-};
 
 }  // namespace
 
-const Recipe kQwen3Moe = {"qwen3_moe", kGguf, {kHf, kKeys}, Build};
+const Recipe kQwen3Moe = {"qwen3_moe", kGguf, {kHf}, Build};
 
 }  // namespace vivace::model

@@ -14,4 +14,15 @@ Result<std::vector<int32_t>> QwenWindows(const Decoder& d, bool by_depth);
 // files have none.
 Result<std::vector<bool>> QwenDenseLayers(const Decoder& d);
 
+// Widths of an expert and of the one that every token uses.
+struct QwenExperts {
+  int64_t ffn;
+  int64_t shared_ffn;
+};
+Result<QwenExperts> ReadQwenExperts(const Decoder& d);
+
+// Experts beside a shared one, which is scaled by a gate of its own.
+Result<MoeSpec> QwenSharedMoe(Decoder& d, int64_t layer, const QwenExperts& experts,
+                              const MoeTraits& traits);
+
 }  // namespace vivace::model

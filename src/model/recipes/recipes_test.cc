@@ -13,6 +13,7 @@
 #include <random>
 #include <string>
 
+#include "base/limits.h"
 #include "formats/hf_folder.h"
 #include "formats/safetensors_writer.h"
 #include "model/loaded_model.h"
@@ -114,12 +115,6 @@ TEST_F(Recipes, AllFamiliesOpen) {
     const std::string name = entry.path().filename();
     SCOPED_TRACE(name);
     auto model = OpenModel(entry.path().string());
-    if (name == "lfm2" || name == "qwen3_next" || name == "granitemoehybrid") {
-      ASSERT_FALSE(model);
-      EXPECT_EQ(model.error().reason, "unsupported_architecture");
-      EXPECT_THAT(model.error().message, HasSubstr("recurrent layers"));
-      continue;
-    }
     ASSERT_TRUE(model) << model.error().message;
     EXPECT_EQ(model->spec().vocab, 512);
     EXPECT_EQ(model->spec().hidden, 64);
@@ -497,6 +492,207 @@ TEST_F(StableLm, MayBeParallel) {
   EXPECT_TRUE(model->spec().layers[0].parallel);
   config["qk_layernorm"] = true;
   EXPECT_EQ(Open(config, /*ffn_norm=*/false).error().field, "qk_layernorm");
+}
+
+// Flags of recurrent layers, and what they must have beside them.
+std::vector<bool> RecurrentLayers(const ModelSpec& spec) {
+  std::vector<bool> flags;
+  for (const LayerSpec& layer : spec.layers) {
+    flags.push_back(layer.recurrent.has_value());
+    EXPECT_EQ(layer.attention.heads == 0, layer.recurrent.has_value());
+    EXPECT_TRUE(layer.attention.norm.present());
+  }
+  return flags;
+}
+
+TEST_F(Recipes, Lfm2) {
+  const ModelSpec spec = Spec("lfm2");
+  EXPECT_THAT(RecurrentLayers(spec), ElementsAre(true, true, false, true));
+  EXPECT_TRUE(spec.tied_embeddings);
+  EXPECT_EQ(spec.final_norm.weight.name, "model.embedding_norm.weight");
+  const RecurrentSpec& conv = *spec.layers[3].recurrent;
+  EXPECT_EQ(conv.geometry.kind, kernels::RecurrentKind::kShortConv);
+  EXPECT_EQ(conv.geometry.inner(), 64);
+  EXPECT_EQ(conv.geometry.conv_width, 3);
+  EXPECT_EQ(conv.input.at(0).weight.rows, 192);
+  EXPECT_EQ(conv.conv_weight.rows, 3);
+  EXPECT_EQ(conv.conv_weight.cols, 64);
+  EXPECT_FALSE(conv.conv_bias.present());
+  EXPECT_EQ(conv.o.weight.name, "model.layers.3.conv.out_proj.weight");
+  EXPECT_EQ(spec.first_attention().k_norm.weight.name,
+            "model.layers.2.self_attn.k_layernorm.weight");
+  // As the first released folders spell it.
+  const ModelSpec early = SpecAfter("lfm2", [](json::object& c) {
+    c.erase("layer_types");
+    c.erase("intermediate_size");
+    c["full_attn_idxs"] = {2};
+    c["block_ff_dim"] = 150;
+    c["block_auto_adjust_ff_dim"] = true;
+    c["block_ffn_dim_multiplier"] = 1.5;
+    c["block_multiple_of"] = 16;
+  });
+  EXPECT_THAT(RecurrentLayers(early), ElementsAre(true, true, false, true));
+  EXPECT_EQ(early.layers[0].mlp.dense.ffn, 160) << "two thirds, half as much again, rounded up";
+  EXPECT_EQ(FaultAfter("lfm2", [](json::object& c) { c["layer_types"].at(2) = "conv"; }),
+            "missing_tensor model.layers.2.conv.in_proj.weight");
+  EXPECT_EQ(FaultAfter("lfm2", [](json::object& c) { c["layer_types"].at(0) = "rwkv"; }),
+            "unsupported layer_types");
+  for (const int64_t width : {int64_t{1}, int64_t{kernels::RecurrentGeometry::kMaxConvWidth} + 1}) {
+    EXPECT_EQ(FaultAfter("lfm2", [&](json::object& c) { c["conv_L_cache"] = width; }),
+              "hparam_range conv_L_cache");
+  }
+  EXPECT_EQ(FaultAfter("lfm2",
+                       [](json::object& c) {
+                         c["block_auto_adjust_ff_dim"] = true;
+                         c["block_multiple_of"] = 1 << 22;
+                         c["block_ffn_dim_multiplier"] = 1000;
+                         c["intermediate_size"] = 1 << 22;
+                       }),
+            "hparam_range intermediate_size");
+}
+
+TEST_F(Recipes, Qwen3Next) {
+  const ModelSpec spec = Spec("qwen3_next");
+  EXPECT_THAT(RecurrentLayers(spec), ElementsAre(true, true, true, false));
+  const RecurrentSpec& delta = *spec.layers[0].recurrent;
+  EXPECT_EQ(delta.geometry.kind, kernels::RecurrentKind::kGatedDelta);
+  EXPECT_EQ(delta.geometry.inner(), 64);
+  EXPECT_EQ(delta.geometry.key_heads, 2);
+  EXPECT_EQ(delta.geometry.heads, 4);
+  EXPECT_EQ(delta.geometry.conv_channels(), 128);
+  ASSERT_EQ(delta.input.size(), 2u);
+  EXPECT_EQ(delta.input[0].weight.rows, 192);
+  EXPECT_TRUE(delta.input[1].weight.full);
+  EXPECT_EQ(delta.z.first, 64);
+  EXPECT_EQ(delta.z.stride, 96);
+  EXPECT_EQ(delta.a.first, 194);
+  EXPECT_TRUE(delta.decay.neg_exp);
+  EXPECT_EQ(delta.out_norm.weight.offset, 0.0f);
+  EXPECT_EQ(spec.layers[0].attention.norm.weight.offset, 1.0f);
+  EXPECT_EQ(spec.layers[0].mlp.moe->shared.ffn, 48);
+  // Query and gate of each head in turn.
+  const AttentionSpec& a = spec.layers[3].attention;
+  EXPECT_EQ(a.q.weight.name, a.gate.weight.name);
+  EXPECT_EQ(a.gate.weight.first_row, 32);
+  EXPECT_EQ(a.gate.weight.row_block, 32);
+  EXPECT_EQ(a.gate.weight.row_stride, 64);
+  EXPECT_EQ(a.rope.dims, 8);
+  auto model = Copy("qwen3_next", Config("qwen3_next")).Open();
+  ASSERT_TRUE(model);
+  std::vector<float> whole(256 * 64), gate(128 * 64), log(4), decay(4);
+  WeightSpec both = a.q.weight;
+  both.rows = 256;
+  both.row_stride = both.row_block = 1;
+  ASSERT_TRUE(model->ReadVector(both, whole.data()) &&
+              model->ReadVector(a.gate.weight, gate.data()));
+  for (size_t i = 0; i < gate.size(); ++i) {
+    const size_t row = i / 64, at = row / 32 * 64 + 32 + row % 32;
+    ASSERT_EQ(gate[i], whole[at * 64 + i % 64]) << i;
+  }
+  WeightSpec stored = delta.decay;
+  stored.neg_exp = false;
+  ASSERT_TRUE(model->ReadVector(stored, log.data()) &&
+              model->ReadVector(delta.decay, decay.data()));
+  for (size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(decay[i], -std::exp(log[i]));
+  // Without a list every fourth layer attends, or as the file says.
+  const auto without_list = [](json::object& c) { c.erase("layer_types"); };
+  EXPECT_THAT(RecurrentLayers(SpecAfter("qwen3_next", without_list)),
+              ElementsAre(true, true, true, false));
+  EXPECT_EQ(FaultAfter("qwen3_next",
+                       [&](json::object& c) {
+                         without_list(c);
+                         c["full_attention_interval"] = 2;
+                       }),
+            "missing_tensor model.layers.1.self_attn.q_proj.weight");
+  EXPECT_EQ(FaultAfter("qwen3_next", [](json::object& c) { c["linear_num_key_heads"] = 3; }),
+            "hparam_range linear_num_value_heads");
+  EXPECT_EQ(FaultAfter("qwen3_next",
+                       [](json::object& c) {
+                         c["linear_key_head_dim"] = kernels::RecurrentGeometry::kMaxKeyDim + 1;
+                       }),
+            "hparam_range linear_key_head_dim");
+  EXPECT_EQ(FaultAfter("qwen3_next",
+                       [](json::object& c) {
+                         c["linear_num_value_heads"] = limits::kMaxRecurrentHeads + 1;
+                       }),
+            "hparam_range linear_num_value_heads");
+}
+
+// Heads that guess further tokens are no part of the model.
+TEST_F(Recipes, Qwen3NextWithExtraHeads) {
+  auto folder = formats::HfFolder::Open((kTiny / "qwen3_next").string());
+  ASSERT_TRUE(folder);
+  formats::SafetensorsWriter writer;
+  for (const auto& tensor : folder->shards()[0].tensors()) {
+    writer.tensors.push_back({tensor.name,
+                              std::string(tensor.type->name),
+                              tensor.shape,
+                              {tensor.data.begin(), tensor.data.end()}});
+  }
+  writer.tensors.push_back({"mtp.fc.weight", "BF16", {2, 2}, std::vector<std::byte>(8)});
+  const Copy copy("qwen3_next", Config("qwen3_next"));
+  fs::remove(copy.path() / "model.safetensors");
+  ASSERT_TRUE(writer.WriteFile((copy.path() / "model.safetensors").string()));
+  const auto model = copy.Open();
+  EXPECT_TRUE(model) << model.error().message;
+}
+
+TEST_F(Recipes, GraniteHybrid) {
+  const ModelSpec spec = Spec("granitemoehybrid");
+  EXPECT_THAT(RecurrentLayers(spec), ElementsAre(true, false, true, false));
+  EXPECT_EQ(spec.embedding_scale, 2.0f);
+  EXPECT_EQ(spec.residual_scale, 0.5f);
+  EXPECT_EQ(spec.final_norm.weight.scale, 0.5f);
+  EXPECT_EQ(spec.first_attention().scale, 0.25f);
+  EXPECT_THAT(RopeDims(spec), ElementsAre(0, 16, 0, 16));
+  const RecurrentSpec& mamba = *spec.layers[2].recurrent;
+  EXPECT_EQ(mamba.geometry.kind, kernels::RecurrentKind::kMamba2);
+  EXPECT_EQ(mamba.geometry.inner(), 128);
+  EXPECT_EQ(mamba.geometry.heads, 8);
+  EXPECT_EQ(mamba.geometry.value_dim, 16);
+  EXPECT_EQ(mamba.input.at(0).weight.rows, 296);
+  EXPECT_EQ(mamba.k.first, 256);
+  EXPECT_EQ(mamba.q.first, 272);
+  EXPECT_EQ(mamba.a.first, 288);
+  EXPECT_EQ(mamba.conv_bias.cols, 160);
+  EXPECT_EQ(mamba.skip.name, "model.layers.2.mamba.D");
+  EXPECT_EQ(mamba.min_dt, 0.0f);
+  EXPECT_TRUE(std::isinf(mamba.max_dt));
+  const MoeSpec& moe = *spec.layers[0].mlp.moe;
+  EXPECT_EQ(moe.router.score, kernels::RouterScore::kSoftmaxOfChosen);
+  EXPECT_EQ(moe.experts[3].up.weight.first_row, 160);
+  EXPECT_EQ(moe.shared.ffn, 64);
+  EXPECT_EQ(moe.shared.up.weight.first_row, 64);
+  EXPECT_FALSE(moe.shared_gate.present());
+  const ModelSpec nope =
+      SpecAfter("granitemoehybrid", [](json::object& c) { c["position_embedding_type"] = "nope"; });
+  EXPECT_THAT(RopeDims(nope), ElementsAre(0, 0, 0, 0));
+  const ModelSpec bounded = SpecAfter("granitemoehybrid", [](json::object& c) {
+    c["time_step_limit"] = {0.001, 0.1};
+  });
+  EXPECT_EQ(bounded.layers[0].recurrent->max_dt, 0.1f);
+  EXPECT_EQ(FaultAfter("granitemoehybrid",
+                       [](json::object& c) {
+                         c["time_step_limit"] = {1, 0};
+                       }),
+            "hparam_range time_step_limit");
+  EXPECT_EQ(FaultAfter("granitemoehybrid", [](json::object& c) { c["mamba_n_heads"] = 7; }),
+            "hparam_range mamba_n_heads");
+  // Without experts the shared one is the MLP; here the experts' weights are then left over.
+  EXPECT_EQ(FaultAfter("granitemoehybrid", [](json::object& c) { c["num_local_experts"] = 0; }),
+            "unexpected_tensor model.layers.0.block_sparse_moe.input_linear.weight");
+}
+
+TEST_F(Recipes, OtherRecurrentLayersAreRefusedByName) {
+  for (const char* name : {"MambaForCausalLM", "FalconH1ForCausalLM", "Lfm2MoeForCausalLM"}) {
+    json::object config = Config("llama");
+    config["architectures"] = {name};
+    const auto model = Copy("llama", config).Open();
+    ASSERT_FALSE(model);
+    EXPECT_EQ(model.error().reason, "unsupported_architecture");
+    EXPECT_THAT(model.error().message, HasSubstr(name));
+    EXPECT_THAT(model.error().message, HasSubstr("recurrent layers"));
+  }
 }
 
 TEST_F(Recipes, RefuseWhatContradictsTheWeights) {

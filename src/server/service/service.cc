@@ -19,10 +19,11 @@
 namespace vivace::server {
 namespace {
 
-AdmissionLimits AdmissionFor(const EngineConfig& config, const AdmissionLimits& wanted) {
+AdmissionLimits AdmissionFor(const Engine& engine, const AdmissionLimits& wanted) {
   AdmissionLimits limits = wanted;
   if (limits.max_requests == 0) {
-    limits.max_requests = int64_t{config.max_num_seqs} + config.max_queued_requests;
+    limits.max_requests =
+        int64_t{engine.limits().max_sequences} + engine.config().max_queued_requests;
   }
   if (limits.max_prep_bytes == 0) limits.max_prep_bytes = limits::kMaxPrepBytes;
   return limits;
@@ -99,7 +100,7 @@ Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
     : model_(std::move(model)),
       engine_(engine),
       metrics_(model_.name()),
-      admission_(AdmissionFor(engine->config(), options.admission)),
+      admission_(AdmissionFor(*engine, options.admission)),
       dispatcher_(engine),
       router_(MakeRoutes()),
       id_prefix_(RandomPrefix()),
