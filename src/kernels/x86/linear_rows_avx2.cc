@@ -111,22 +111,12 @@ void StoreFp32(const __m256 (&x)[4], std::byte* block, int width, int i) {
 
 constexpr float kLog2E = std::numbers::log2e_v<float>;
 
-// x / (1 + 2^t)
-inline __m256 Over1Plus2To(__m256 t, __m256 x) {
-  // Operand order matters: min returns the second when one is NaN.
-  const __m256 power = Vec::Exp2(_mm256_min_ps(_mm256_set1_ps(126.0f), t));
-  return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), power));
-}
-
-// x / (1 + e^-x)
-inline __m256 Silu(__m256 x) { return Over1Plus2To(_mm256_mul_ps(x, _mm256_set1_ps(-kLog2E)), x); }
-
 // 0.5 x (1 + tanh(u)) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
 inline __m256 GeluTanh(__m256 x) {
   constexpr float kTwice = 1.5957691216f;  // 2 sqrt(2 / pi)
   const __m256 cubic = _mm256_mul_ps(_mm256_mul_ps(x, x), _mm256_set1_ps(0.044715f));
   const __m256 u = _mm256_fmadd_ps(cubic, x, x);
-  return Over1Plus2To(_mm256_mul_ps(u, _mm256_set1_ps(-kTwice * kLog2E)), x);
+  return Vec::Over1Plus2To(_mm256_mul_ps(u, _mm256_set1_ps(-kTwice * kLog2E)), x);
 }
 
 inline __m256 LoadBias(const float* bias, __m256i mask) {
@@ -188,7 +178,7 @@ void Add(const float* c, const float* bias, const TileOut& out) {
 
 void SiluMul(const float* gate, const float* up, const float* gate_bias, const float* up_bias,
              const TileOut& out) {
-  ActivationMul<Silu>(gate, up, gate_bias, up_bias, out);
+  ActivationMul<Vec::Silu>(gate, up, gate_bias, up_bias, out);
 }
 
 void GeluTanhMul(const float* gate, const float* up, const float* gate_bias, const float* up_bias,

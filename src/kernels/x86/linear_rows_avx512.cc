@@ -279,20 +279,12 @@ void PrepareFp32(const GroupRows& in, const RowFactors* factors) {
 
 constexpr float kLog2E = std::numbers::log2e_v<float>;
 
-// x / (1 + 2^t). The division is not what limits: a reciprocal and a step of Newton's take longer.
-inline __m512 Over1Plus2To(__m512 t, __m512 x) {
-  return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0f), Vec::Exp2(t)));
-}
-
-// x / (1 + e^-x)
-inline __m512 Silu(__m512 x) { return Over1Plus2To(_mm512_mul_ps(x, _mm512_set1_ps(-kLog2E)), x); }
-
 // 0.5 x (1 + tanh(u)) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
 inline __m512 GeluTanh(__m512 x) {
   constexpr float kTwice = 1.5957691216f;  // 2 sqrt(2 / pi)
   const __m512 cubic = _mm512_mul_ps(_mm512_mul_ps(x, x), _mm512_set1_ps(0.044715f));
   const __m512 u = _mm512_fmadd_ps(cubic, x, x);
-  return Over1Plus2To(_mm512_mul_ps(u, _mm512_set1_ps(-kTwice * kLog2E)), x);
+  return Vec::Over1Plus2To(_mm512_mul_ps(u, _mm512_set1_ps(-kTwice * kLog2E)), x);
 }
 
 inline __m512 LoadBias(const float* bias, __mmask16 mask) {
@@ -364,7 +356,7 @@ void Add(const float* c, const float* bias, const TileOut& out) {
 
 void SiluMul(const float* gate, const float* up, const float* gate_bias, const float* up_bias,
              const TileOut& out) {
-  ActivationMul<Silu>(gate, up, gate_bias, up_bias, out);
+  ActivationMul<Vec::Silu>(gate, up, gate_bias, up_bias, out);
 }
 
 void GeluTanhMul(const float* gate, const float* up, const float* gate_bias, const float* up_bias,

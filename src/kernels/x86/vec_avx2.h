@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <numbers>
 
 namespace vivace::kernels::avx2 {
 
@@ -125,6 +126,14 @@ struct Vec {
     const F kept = _mm256_cmp_ps(x, _mm256_set1_ps(-126.0f), _CMP_NLT_UQ);  // a NaN as well
     return _mm256_and_ps(_mm256_mul_ps(p, power), kept);
   }
+
+  // x / (1 + 2^t)
+  static F Over1Plus2To(F t, F x) {
+    // Operand order matters: min returns the second when one is NaN.
+    const F power = Exp2(_mm256_min_ps(_mm256_set1_ps(126.0f), t));
+    return Div(x, Add(Set1(1.0f), power));
+  }
+  static F Silu(F x) { return Over1Plus2To(Mul(x, Set1(-std::numbers::log2e_v<float>)), x); }
 
   // Lane i: the greatest of the kLanes floats from p + i * kLanes on. Where one of them is NaN, any
   // of them.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <numbers>
 
 namespace vivace::kernels::avx512 {
 
@@ -127,6 +128,12 @@ struct Vec {
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
     return _mm512_scalef_ps(p, x);  // times 2^floor(x)
   }
+
+  // x / (1 + 2^t). The division is not what limits: a reciprocal and a step of Newton's take
+  // longer.
+  static F Over1Plus2To(F t, F x) { return Div(x, Add(Set1(1.0f), Exp2(t))); }
+  // x / (1 + e^-x)
+  static F Silu(F x) { return Over1Plus2To(Mul(x, Set1(-std::numbers::log2e_v<float>)), x); }
 
   // Lane i: the greatest of the kLanes floats from p + i * kLanes on. Where one of them is NaN, any
   // of them.
