@@ -9,6 +9,7 @@
 #include "kernels/latent.h"
 #include "kernels/linear.h"
 #include "kernels/moe.h"
+#include "kernels/recurrent.h"
 #include "kernels/reference/linear_reference.h"
 #include "kernels/row_ops.h"
 #include "kernels/x86/linear_x86.h"
@@ -117,12 +118,18 @@ struct LinearBlocks {
   }
 };
 
-// A tier's attention half, as attention.h declares it.
-struct AttentionOps {
+template <const LinearOps& kLinear, const RecurrentKernels& kKernels>
+void Recurrent(const RecurrentArgs& args, Workspace workspace, ThreadPool& pool) {
+  RunRecurrent(kLinear, kKernels, args, workspace, pool);
+}
+
+// A tier's attention half, as attention.h declares it, and what may stand in its place.
+struct MixerOps {
   size_t (*kv_block_bytes)(const KvGeometry&);
   void (*norm_qkv)(const NormQkvArgs&, Workspace, ThreadPool&);
   void (*attention)(const AttentionArgs&, Workspace, ThreadPool&);
   void (*latent_qkv)(const LatentQkvArgs&, Workspace, ThreadPool&);
+  void (*recurrent)(const RecurrentArgs&, Workspace, ThreadPool&);
 };
 
 template <const LinearOps& kLinear, size_t (*kAttentionBytes)(const WorkspaceShape&)>
@@ -132,11 +139,11 @@ size_t WorkspaceBytes(const WorkspaceShape& shape) {
   carve.Take<float>(int64_t{shape.max_rows} * (int64_t{shape.hidden} + shape.raw_ffn));
   const size_t linear = carve.bytes() + kLinear.input_bytes(shape.max_rows, cols, shape.threads);
   return std::max({linear, kAttentionBytes(shape), MoeWorkspaceBytes(kLinear, shape),
-                   LatentWorkspaceBytes(kLinear, shape)});
+                   LatentWorkspaceBytes(kLinear, shape), RecurrentWorkspaceBytes(kLinear, shape)});
 }
 
 template <const LinearOps& kLinear, size_t (*kAttentionBytes)(const WorkspaceShape&)>
-BlockOps MakeOps(const AttentionOps& attention, KvDType kv_dtype) {
+BlockOps MakeOps(const MixerOps& mixer, KvDType kv_dtype) {
   using Linear = LinearBlocks<kLinear>;
   return {
       .isa = kLinear.isa,
@@ -145,13 +152,14 @@ BlockOps MakeOps(const AttentionOps& attention, KvDType kv_dtype) {
       .packed_bytes = kLinear.packed_bytes,
       .pack = kLinear.pack,
       .default_kv_dtype = kv_dtype,
-      .kv_block_bytes = attention.kv_block_bytes,
+      .kv_block_bytes = mixer.kv_block_bytes,
       .workspace_bytes = WorkspaceBytes<kLinear, kAttentionBytes>,
       .embed = kLinear.embed,
-      .norm_qkv = attention.norm_qkv,
-      .latent_qkv = attention.latent_qkv,
-      .attention = attention.attention,
+      .norm_qkv = mixer.norm_qkv,
+      .latent_qkv = mixer.latent_qkv,
+      .attention = mixer.attention,
       .latent_values = Linear::LatentOutputs,
+      .recurrent = mixer.recurrent,
       .project_residual = Linear::ProjectResidual,
       .norm_gate_up = Linear::NormGateUp,
       .moe = Linear::RunExperts,
@@ -184,18 +192,25 @@ const BlockOps& GetBlockOps(Isa isa) {
   VIVACE_CHECK(Supported(isa));
   static const BlockOps kReference =
       MakeOps<reference::kLinearOps, reference::AttentionWorkspaceBytes>(
-          {reference::KvBlockBytes, reference::NormQkv, reference::Attention, reference::LatentQkv},
+          {reference::KvBlockBytes, reference::NormQkv, reference::Attention, reference::LatentQkv,
+           Recurrent<reference::kLinearOps, reference::kRecurrentKernels>},
           KvDType::kF32);
   static const BlockOps kAvx2 = MakeOps<x86::kAvx2LinearOps, avx2::AttentionWorkspaceBytes>(
-      {avx2::KvBlockBytes, avx2::NormQkv, avx2::Attention, avx2::LatentQkv}, KvDType::kBF16);
+      {avx2::KvBlockBytes, avx2::NormQkv, avx2::Attention, avx2::LatentQkv,
+       Recurrent<x86::kAvx2LinearOps, avx2::kRecurrentKernels>},
+      KvDType::kBF16);
   static const BlockOps kAvxVnni = MakeOps<x86::kAvxVnniLinearOps, avx2::AttentionWorkspaceBytes>(
-      {avx2::KvBlockBytes, avxvnni::NormQkv, avx2::Attention, avxvnni::LatentQkv}, KvDType::kBF16);
+      {avx2::KvBlockBytes, avxvnni::NormQkv, avx2::Attention, avxvnni::LatentQkv,
+       Recurrent<x86::kAvxVnniLinearOps, avx2::kRecurrentKernels>},
+      KvDType::kBF16);
   static const BlockOps kAvx512 = MakeOps<x86::kAvx512LinearOps, avx512::AttentionWorkspaceBytes>(
-      {avx512::KvBlockBytes, avx512::NormQkv, avx512::Attention, avx512::LatentQkv},
+      {avx512::KvBlockBytes, avx512::NormQkv, avx512::Attention, avx512::LatentQkv,
+       Recurrent<x86::kAvx512LinearOps, avx512::kRecurrentKernels>},
       KvDType::kBF16);
   static const BlockOps kAvx512Bf16 =
       MakeOps<x86::kAvx512Bf16LinearOps, avx512bf16::AttentionWorkspaceBytes>(
-          {avx512::KvBlockBytes, avx512bf16::NormQkv, avx512bf16::Attention, avx512bf16::LatentQkv},
+          {avx512::KvBlockBytes, avx512bf16::NormQkv, avx512bf16::Attention, avx512bf16::LatentQkv,
+           Recurrent<x86::kAvx512Bf16LinearOps, avx512::kRecurrentKernels>},
           KvDType::kBF16);
   switch (isa) {
     case Isa::kReference:

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -107,6 +108,42 @@ struct KvCacheView {
   int32_t num_blocks = 0;
 };
 
+// What a layer of fixed state computes in attention's place.
+enum class RecurrentKind : uint8_t {
+  kShortConv,   // LFM2: y = c * conv(b * x)
+  kMamba2,      // arXiv:2405.21060: S = exp(dt a) S + dt B x^T; y = S^T C + D x
+  kGatedDelta,  // arXiv:2412.06464: S = exp(g) S; S += beta k (v - S^T k)^T; y = S^T q
+};
+
+// Value head j goes with key head j / (heads / key_heads). kMamba2's keys are its B, queries its C,
+// values its x; key heads are the groups of B and C, and key_dim the size of the state. kShortConv
+// is one value head without keys.
+struct RecurrentGeometry {
+  static constexpr int32_t kMaxConvWidth = 8;
+  static constexpr int32_t kMaxKeyDim = 256;
+
+  RecurrentKind kind = RecurrentKind::kShortConv;
+  int32_t heads = 1;
+  int32_t key_heads = 1;  // divides `heads`
+  int32_t key_dim = 0;
+  int32_t value_dim = 0;
+  int32_t conv_width = 2;  // taps, at least 2: the state holds the inputs of all but the last
+
+  constexpr int32_t inner() const { return heads * value_dim; }  // outputs
+  // Channels of the convolution: q, k, v of kGatedDelta; x, B, C of kMamba2; b * x of kShortConv;
+  // all heads of one after the other.
+  constexpr int32_t conv_channels() const { return inner() + 2 * key_heads * key_dim; }
+
+  // A sequence's state: earlier inputs of the convolution, then each head's S. How S lies is the
+  // tier's business.
+  constexpr int64_t conv_floats() const { return Padded((conv_width - 1) * conv_channels()); }
+  constexpr int64_t head_floats() const { return key_dim * Padded(value_dim); }
+  constexpr int64_t state_floats() const { return conv_floats() + heads * head_floats(); }
+
+ private:
+  static constexpr int64_t Padded(int32_t floats) { return (int64_t{floats} + 15) / 16 * 16; }
+};
+
 // One sequence's part of the step: rows [first_row, first_row + num_rows) are its positions
 // [first_position, first_position + num_rows); everything before is in the cache already.
 struct SequenceRows {
@@ -116,6 +153,7 @@ struct SequenceRows {
   // Block table covering positions 0 .. first_position + num_rows - 1. Places that are all left of
   // the op's window may hold no block.
   const BlockId* blocks = nullptr;
+  int32_t slot = 0;  // of the sequence's recurrent states
 };
 
 // RoPE of the step's rows, made once per step and RoPE kind, shared by all layers that use it.
@@ -206,6 +244,44 @@ struct AttentionArgs {
   StepRows step;
   KvCacheView kv;
   float* out;  // [rows, heads * value_dim()]
+};
+
+// Where a part of each key head's share stands in a projected row: head h's at first + h * stride.
+// Of what each value head has its own, those of a key head lie side by side.
+struct HeadColumns {
+  int32_t first = 0;
+  int32_t stride = 0;
+};
+
+// Norm and projections, a causal convolution of each channel alone (then SiLU, but for kShortConv),
+// the recurrence, and the gated norm. project_residual does the rest. A sequence whose
+// first_position is 0 starts from zeros, whatever its slot holds.
+struct RecurrentArgs {
+  const float* x;  // [rows, hidden]
+  Norm norm;
+  const MatrixGroup* input;            // a projected row is its outputs,
+  const MatrixGroup* gates = nullptr;  // then those of this one, if there is one
+  RecurrentGeometry geometry;
+  // Columns of a projected row:
+  HeadColumns q = {};        // of kGatedDelta; C of kMamba2
+  HeadColumns k = {};        // of kGatedDelta; B of kMamba2
+  HeadColumns v = {};        // of kGatedDelta; x of the others
+  HeadColumns z = {};        // the output's gate: z, but c of kShortConv
+  HeadColumns b = {};        // of kGatedDelta: beta = sigmoid(b); of kShortConv
+  HeadColumns a = {};        // of kGatedDelta: g = decay * softplus(a + dt_bias); dt of kMamba2
+  const float* conv_weight;  // [conv_width, conv_channels()], the oldest tap first
+  const float* conv_bias = nullptr;  // [conv_channels()]
+  const float* decay = nullptr;      // [heads]: -exp(A_log)
+  const float* dt_bias = nullptr;    // [heads]
+  const float* skip = nullptr;       // [heads]: D of kMamba2
+  float min_dt = 0.0f;               // kMamba2: bounds of softplus(dt + dt_bias)
+  float max_dt = std::numeric_limits<float>::infinity();
+  // kGatedDelta: norm(y) * silu(z), each head's y [value_dim] alone; kMamba2: norm(y * silu(z)), of
+  // whole rows [inner()]. kRms.
+  Norm out_norm = {};
+  StepRows step;
+  float* states;  // [slots, state_floats()]
+  float* out;     // [rows, inner()]
 };
 
 // x += scale * norm(W y (+ bias)): the output projection of attention, and the down projection of
@@ -321,6 +397,7 @@ struct WorkspaceShape {
   // head.
   int32_t latent_outputs = 0;
   int32_t latent_cols = 0;
+  int32_t recurrent_outputs = 0;  // widest projected row of recurrent layers
   int32_t max_context = 0;
   int32_t max_sequences = 0;
   int32_t threads = 1;
@@ -349,6 +426,7 @@ struct BlockOps {
   void (*latent_qkv)(const LatentQkvArgs&, Workspace, ThreadPool&);
   void (*attention)(const AttentionArgs&, Workspace, ThreadPool&);
   void (*latent_values)(const LatentValuesArgs&, Workspace, ThreadPool&);
+  void (*recurrent)(const RecurrentArgs&, Workspace, ThreadPool&);
   void (*project_residual)(const ProjectResidualArgs&, Workspace, ThreadPool&);
   void (*norm_gate_up)(const NormGateUpArgs&, Workspace, ThreadPool&);
   void (*moe)(const MoeArgs&, Workspace, ThreadPool&);
