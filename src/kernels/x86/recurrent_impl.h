@@ -160,7 +160,8 @@ struct ColumnSums {
   typename V::F Total(int n) const { return V::Add(parts[0][n], parts[1][n]); }
 };
 
-// kN vectors of columns of S.
+// kN vectors of columns of S. kDelta: S^T k is taken off a value before it is written (else
+// Mamba-2).
 template <class V, int kN, bool kDelta>
 class Columns {
   using F = typename V::F;
@@ -283,15 +284,14 @@ void FinishToken(const HeadRun& run, int32_t token) {
 
 template <class V>
 void AdvanceImpl(const HeadRun& run) {
-  constexpr int kVecs = 2;
+  constexpr int32_t kColumns = 2 * V::kLanes;  // at once
   const RunKeys<V> keys(run);
-  // Columns there are; with a vector of a tile's, one is left over where the tiles are odd.
   const int32_t columns = (run.value_dim + kStateColumns - 1) / kStateColumns * kStateColumns;
   int32_t first = 0;
-  for (; first + kVecs * V::kLanes <= columns; first += kVecs * V::kLanes) {
-    AdvanceColumns<V, kVecs>(run, keys, first);
+  for (; first + kColumns <= columns; first += kColumns) AdvanceColumns<V, 2>(run, keys, first);
+  if constexpr (kColumns > kStateColumns) {
+    if (first < columns) AdvanceColumns<V, 1>(run, keys, first);
   }
-  if (first < columns) AdvanceColumns<V, 1>(run, keys, first);
   for (int32_t token = 0; token < run.tokens; ++token) FinishToken<V>(run, token);
 }
 
