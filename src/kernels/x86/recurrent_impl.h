@@ -34,12 +34,23 @@ void Put(float* p, typename V::F x, int32_t count) {
   std::memcpy(p, lanes, static_cast<size_t>(count) * sizeof(float));
 }
 
+// Rows of a step lie far apart, where processors do not look ahead by themselves.
+void Prefetch(const float* p, int32_t count) {
+  constexpr int32_t kLineFloats = 16;
+  for (int32_t i = 0; i < count; i += kLineFloats) __builtin_prefetch(p + i);
+}
+constexpr int32_t kRowsAhead = 8;
+
 // ---- convolution --------------------------------------------------------------------------------
 
 // One row, whose inputs are at inputs[tap]. kWidth is conv.width where it is known.
 template <class V, int kWidth>
 void ConvolveRow(const ConvChannels& conv, int32_t row, const float* const* inputs) {
   const int64_t at = row * conv.stride;
+  if (row >= kRowsAhead) {
+    Prefetch(conv.x + at - kRowsAhead * conv.stride, conv.channels);
+    if (conv.out != nullptr) Prefetch(conv.c + at - kRowsAhead * conv.stride, conv.channels);
+  }
   const int32_t width = kWidth > 0 ? kWidth : conv.width;
   const auto convolve = [&](int32_t i, int32_t left) {
     typename V::F sum = conv.bias != nullptr ? Take<V>(conv.bias + i, left) : V::Zero();
@@ -64,6 +75,10 @@ void GateInputs(const ConvChannels& conv) {
   for (int32_t row = 0; row < conv.rows; ++row) {
     float* const x = conv.x + row * conv.stride;
     const float* const b = conv.b + row * conv.stride;
+    if (row + kRowsAhead < conv.rows) {
+      Prefetch(x + kRowsAhead * conv.stride, conv.channels);
+      Prefetch(b + kRowsAhead * conv.stride, conv.channels);
+    }
     for (int32_t i = 0; i < conv.channels; i += V::kLanes) {
       const int32_t left = conv.channels - i;
       Put<V>(x + i, V::Mul(Take<V>(b + i, left), Take<V>(x + i, left)), left);
