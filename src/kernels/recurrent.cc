@@ -117,6 +117,9 @@ class ConvPieces {
   int64_t count_ = 0;
 };
 
+// Less leaves nothing of S that counts, but numbers so small that processors are slow with them.
+constexpr float kLeastDecay = 0x1p-64f;
+
 float Softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
 
 class Layer {
@@ -190,12 +193,11 @@ class Layer {
   }
 
   TokenGates GatesOf(int32_t head, float b, float a) const {
-    const float plus = Softplus(a + args_.dt_bias[head]);
-    if (geometry_.kind == RecurrentKind::kGatedDelta) {
-      return {std::exp(args_.decay[head] * plus), Sigmoid(b)};
-    }
-    const float dt = std::clamp(plus, args_.min_dt, args_.max_dt);
-    return {std::exp(dt * args_.decay[head]), dt};
+    const bool delta = geometry_.kind == RecurrentKind::kGatedDelta;
+    float dt = Softplus(a + args_.dt_bias[head]);
+    if (!delta) dt = std::clamp(dt, args_.min_dt, args_.max_dt);
+    const float decay = std::exp(dt * args_.decay[head]);
+    return {decay < kLeastDecay ? 0.0f : decay, delta ? Sigmoid(b) : dt};
   }
 
   // All of the sequence's rows in one value head.

@@ -476,7 +476,8 @@ TEST_P(RecurrentTiers, TheAnswerDoesNotDependOnTheBatch) {
     const auto alone = Layer(GetParam(), shape, 1).Run({{{0, kRows}}})[0];
     Layer four(GetParam(), shape, 4);
     EXPECT_TRUE(four.Run({{{0, kRows}}})[0] == alone) << "threads, " << NameOf(shape);
-    for (int cut = 1; cut < kRows; ++cut) {
+    const int every = shape.geometry.key_dim < 100 ? 1 : 5;  // the large ones take their time
+    for (int cut = 1; cut < kRows; cut += every) {
       EXPECT_TRUE(four.Run({{{0, cut}}, {{0, kRows - cut}}})[0] == alone)
           << "cut at " << cut << ", " << NameOf(shape);
     }

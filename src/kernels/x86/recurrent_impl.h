@@ -34,12 +34,23 @@ void Put(float* p, typename V::F x, int32_t count) {
   std::memcpy(p, lanes, static_cast<size_t>(count) * sizeof(float));
 }
 
+// Rows of a step lie far apart, where processors do not look ahead by themselves.
+void Prefetch(const float* p, int32_t count) {
+  constexpr int32_t kLineFloats = 16;
+  for (int32_t i = 0; i < count; i += kLineFloats) __builtin_prefetch(p + i);
+}
+constexpr int32_t kRowsAhead = 8;
+
 // ---- convolution --------------------------------------------------------------------------------
 
 // One row, whose inputs are at inputs[tap]. kWidth is conv.width where it is known.
 template <class V, int kWidth>
 void ConvolveRow(const ConvChannels& conv, int32_t row, const float* const* inputs) {
   const int64_t at = row * conv.stride;
+  if (row >= kRowsAhead) {
+    Prefetch(conv.x + at - kRowsAhead * conv.stride, conv.channels);
+    if (conv.out != nullptr) Prefetch(conv.c + at - kRowsAhead * conv.stride, conv.channels);
+  }
   const int32_t width = kWidth > 0 ? kWidth : conv.width;
   const auto convolve = [&](int32_t i, int32_t left) {
     typename V::F sum = conv.bias != nullptr ? Take<V>(conv.bias + i, left) : V::Zero();
@@ -64,6 +75,10 @@ void GateInputs(const ConvChannels& conv) {
   for (int32_t row = 0; row < conv.rows; ++row) {
     float* const x = conv.x + row * conv.stride;
     const float* const b = conv.b + row * conv.stride;
+    if (row + kRowsAhead < conv.rows) {
+      Prefetch(x + kRowsAhead * conv.stride, conv.channels);
+      Prefetch(b + kRowsAhead * conv.stride, conv.channels);
+    }
     for (int32_t i = 0; i < conv.channels; i += V::kLanes) {
       const int32_t left = conv.channels - i;
       Put<V>(x + i, V::Mul(Take<V>(b + i, left), Take<V>(x + i, left)), left);
@@ -160,7 +175,8 @@ struct ColumnSums {
   typename V::F Total(int n) const { return V::Add(parts[0][n], parts[1][n]); }
 };
 
-// kN vectors of columns of S.
+// kN vectors of columns of S. kDelta: S^T k is taken off a value before it is written (else
+// Mamba-2).
 template <class V, int kN, bool kDelta>
 class Columns {
   using F = typename V::F;
@@ -283,15 +299,14 @@ void FinishToken(const HeadRun& run, int32_t token) {
 
 template <class V>
 void AdvanceImpl(const HeadRun& run) {
-  constexpr int kVecs = 2;
+  constexpr int32_t kColumns = 2 * V::kLanes;  // at once
   const RunKeys<V> keys(run);
-  // Columns there are; with a vector of a tile's, one is left over where the tiles are odd.
   const int32_t columns = (run.value_dim + kStateColumns - 1) / kStateColumns * kStateColumns;
   int32_t first = 0;
-  for (; first + kVecs * V::kLanes <= columns; first += kVecs * V::kLanes) {
-    AdvanceColumns<V, kVecs>(run, keys, first);
+  for (; first + kColumns <= columns; first += kColumns) AdvanceColumns<V, 2>(run, keys, first);
+  if constexpr (kColumns > kStateColumns) {
+    if (first < columns) AdvanceColumns<V, 1>(run, keys, first);
   }
-  if (first < columns) AdvanceColumns<V, 1>(run, keys, first);
   for (int32_t token = 0; token < run.tokens; ++token) FinishToken<V>(run, token);
 }
 
