@@ -23,7 +23,6 @@ constexpr HfKey kStandardKeys[] = {
     {kWindowLayers, "layer_types"},
     {kRecurrentLayers, "layer_types"},
     {"attention.sliding_window_period", "sliding_window_pattern"},
-    {"attention.sliding_window_period", "_sliding_window_pattern"},
     {"attention.use_sliding_window", "use_sliding_window"},
     {"attention.bias", "attention_bias"},
     {"attention.scale", "attention_multiplier"},

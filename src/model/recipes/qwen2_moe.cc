@@ -6,9 +6,21 @@
 namespace vivace::model {
 namespace {
 
+// Without a list of layer types every second of the first max_window_layers has a window.
+Result<std::vector<int32_t>> Windows(const Decoder& d) {
+  VIVACE_ASSIGN(std::vector<int32_t> windows, QwenWindows(d, /*by_depth=*/false));
+  if (d.source().Has(kWindowLayers)) return windows;
+  VIVACE_ASSIGN(const int64_t most,
+                ReadIntOr(d.source(), "attention.window_layers", 0, UINT32_MAX, 28));
+  for (size_t i = 0; i < windows.size(); ++i) {
+    if (i % 2 == 1 || i >= static_cast<size_t>(most)) windows[i] = 0;
+  }
+  return windows;
+}
+
 Result<ModelSpec> Build(const ModelSource& source) {
   VIVACE_ASSIGN(Decoder d, Decoder::Open(source, kQwen2Moe.name, {.bias = Bias::kNone}));
-  VIVACE_ASSIGN(d.windows, QwenWindows(d, /*by_depth=*/false));
+  VIVACE_ASSIGN(d.windows, Windows(d));
   VIVACE_ASSIGN(const std::vector<bool> dense, QwenDenseLayers(d));
   VIVACE_ASSIGN(const QwenExperts experts, ReadQwenExperts(d));
   d.has_dense_mlp = [&](int64_t i) { return dense[static_cast<size_t>(i)]; };
@@ -21,7 +33,10 @@ Result<ModelSpec> Build(const ModelSource& source) {
 
 constexpr std::string_view kGguf[] = {"qwen2moe"};
 constexpr std::string_view kHf[] = {"Qwen2MoeForCausalLM"};
-constexpr HfKey kKeys[] = {{"attention.bias", "qkv_bias"}};
+constexpr HfKey kKeys[] = {
+    {"attention.bias", "qkv_bias"},
+    {"attention.window_layers", "max_window_layers"},
+};
 
 }  // namespace
 

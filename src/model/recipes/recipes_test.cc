@@ -231,6 +231,15 @@ TEST_F(Recipes, QwenMoe) {
   EXPECT_EQ(moe.experts.size(), 8u);
   EXPECT_EQ(moe.shared.ffn, 96);
   EXPECT_EQ(moe.shared_gate.weight.rows, 1);
+  for (const int64_t most : {28, 2}) {
+    const ModelSpec spec = SpecAfter("qwen2_moe", [&](json::object& c) {
+      c["use_sliding_window"] = true;
+      c["sliding_window"] = 16;
+      c["max_window_layers"] = most;
+      c.erase("layer_types");
+    });
+    EXPECT_THAT(Windows(spec), ElementsAre(16, 0, most > 2 ? 16 : 0));
+  }
   const ModelSpec three = Spec("qwen3_moe");
   EXPECT_TRUE(three.layers[0].mlp.moe->router.normalize);
   EXPECT_EQ(three.layers[0].mlp.moe->experts[7].ffn, 48);
