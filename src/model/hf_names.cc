@@ -23,6 +23,8 @@ constexpr HfKey kStandardKeys[] = {
     {"attention.sliding_window_period", "_sliding_window_pattern"},
     {"attention.use_sliding_window", "use_sliding_window"},
     {"attention.bias", "attention_bias"},
+    {"attention.bidirectional", "use_bidirectional_attention"},
+    {"feed_forward.bias", "mlp_bias"},
     {"hidden_activation", "hidden_activation"},
     {"hidden_activation", "hidden_act"},
     {"attn_logit_softcapping", "attn_logit_softcapping"},

@@ -29,9 +29,12 @@ constexpr HfKey kKeys[] = {
     {"residual_scale", "residual_multiplier"},
     {"logit_scale", "logits_scaling"},
 };
+constexpr HfDefault kDefaults[] = {
+    {"attention.scale", 1},
+};
 
 }  // namespace
 
-const Recipe kGranite = {"granite", kGguf, {kHf, kKeys}, Build};
+const Recipe kGranite = {"granite", kGguf, {kHf, kKeys, {}, kDefaults}, Build};
 
 }  // namespace vivace::model

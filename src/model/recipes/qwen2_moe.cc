@@ -47,6 +47,6 @@ constexpr HfTensorName kTensors[] = {
 
 }  // namespace
 
-const Recipe kQwen2Moe = {"qwen2_moe", kGguf, {kHf, kKeys, kTensors}, Build};
+const Recipe kQwen2Moe = {"qwen2_moe", kGguf, {kHf, kKeys, kTensors, kQwenDefaults}, Build};
 
 }  // namespace vivace::model

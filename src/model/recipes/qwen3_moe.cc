@@ -31,6 +31,6 @@ constexpr HfKey kKeys[] = {
 
 }  // namespace
 
-const Recipe kQwen3Moe = {"qwen3_moe", kGguf, {kHf, kKeys}, Build};
+const Recipe kQwen3Moe = {"qwen3_moe", kGguf, {kHf, kKeys, {}, kQwenDefaults}, Build};
 
 }  // namespace vivace::model
