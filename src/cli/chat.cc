@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/serve_options.h"
 #include "cli/signals.h"
+#include "formats/untrusted.h"
 
 namespace vivace::cli {
 namespace {
@@ -60,12 +61,9 @@ boost::json::object Message(std::string_view role, std::string_view content) {
   return {{"role", role}, {"content", content}};
 }
 
-// A model's text may hold anything; what a terminal would obey is left out.
+// A model's text may hold anything, in parts of whole characters.
 void Show(std::string_view text) {
-  for (const char c : text) {
-    const bool control = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
-    if (!control && c != 0x7f) std::fputc(c, stdout);
-  }
+  fmt::print("{}", formats::ForTerminal(text));
   std::fflush(stdout);
 }
 

@@ -11,6 +11,7 @@ namespace {
 constexpr std::string_view kCount = "split.count";
 constexpr std::string_view kNumber = "split.no";
 constexpr std::string_view kTensors = "split.tensors.count";
+constexpr std::string_view kArchitecture = "general.architecture";
 
 // "-00001-of-00003.gguf", of part `number` (from 0) of `count`.
 std::string Suffix(int64_t number, int64_t count) {
@@ -22,6 +23,16 @@ Status Expect(const GgufFile& part, std::string_view key, int64_t wanted) {
   if (value == wanted) return {};
   return part.Fault(ErrorCode::kCorruptData, "bad_split", key, "is {}, but should be {}", value,
                     wanted);
+}
+
+// A later part may say whose it is; most say nothing.
+Status ExpectArchitectureOf(const GgufFile& first, const GgufFile& part) {
+  if (!part.Has(kArchitecture)) return {};
+  VIVACE_ASSIGN(const std::string_view wanted, first.GetStringOr(kArchitecture, ""));
+  VIVACE_ASSIGN(const std::string_view value, part.GetString(kArchitecture));
+  if (value == wanted) return {};
+  return part.Fault(ErrorCode::kCorruptData, "bad_split", kArchitecture,
+                    "is {}, but {} in the first part", Printable(value), Printable(wanted));
 }
 
 Status CheckTensors(const std::vector<GgufFile>& parts) {
@@ -78,6 +89,7 @@ Result<std::vector<GgufFile>> OpenGgufParts(const std::string& path) {
     VIVACE_ASSIGN(GgufFile part, GgufFile::Open(name));
     VIVACE_RETURN_IF_ERROR(Expect(part, kCount, count));
     VIVACE_RETURN_IF_ERROR(Expect(part, kNumber, i));
+    VIVACE_RETURN_IF_ERROR(ExpectArchitectureOf(parts[0], part));
     parts.push_back(std::move(part));
   }
   VIVACE_RETURN_IF_ERROR(CheckTensors(parts));

@@ -78,6 +78,15 @@ TEST_F(GgufParts, DisagreeingParts) {
   EXPECT_EQ(Fault(), "bad_split split.count");
 }
 
+TEST_F(GgufParts, OfAnotherArchitecture) {
+  parts_[2].SetString("general.architecture", "llama");
+  EXPECT_EQ(Fault(), "");
+  parts_[2].SetString("general.architecture", "qwen2");
+  EXPECT_EQ(Fault(), "bad_split general.architecture");
+  parts_[2].SetU32("general.architecture", 1);
+  EXPECT_EQ(Fault(), "wrong_type general.architecture");
+}
+
 TEST_F(GgufParts, ATensorInTwo) {
   parts_[1].tensors[0] = parts_[2].tensors[0];
   EXPECT_EQ(Fault(), "duplicate_tensor " + parts_[2].tensors[0].name);

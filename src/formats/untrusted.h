@@ -30,9 +30,14 @@ inline std::optional<uint64_t> CheckedAlignUp(uint64_t value, uint64_t alignment
   return *bumped & ~(alignment - 1);
 }
 
-// One line of valid UTF-8 for messages: control characters and bad bytes become \xNN, and what is
-// longer than `max_bytes` is cut and ends with "...".
+// One line of valid UTF-8 for messages: control characters, marks of writing direction that would
+// show text in another order, and bad bytes become \xNN, and what is longer than `max_bytes` is cut
+// and ends with "...".
 std::string Printable(std::string_view text, size_t max_bytes = 80);
+
+// Text of many lines for a terminal: the same characters but tabs and line feeds are left out, bad
+// bytes become U+FFFD.
+std::string ForTerminal(std::string_view text);
 
 // "<file>: <field>: <reason>", the one-line shape of all errors about a model's files; without a
 // field "<file>: <reason>". `text` is shown as it is.

@@ -38,7 +38,8 @@ Result<Decoder> Decoder::Open(const ModelSource& source, std::string_view recipe
                            .rope_fraction = traits.rope_fraction,
                            .heads_are_latent = traits.latent}));
   VIVACE_RETURN_IF_ERROR(d.ReadActivation());
-  VIVACE_RETURN_IF_ERROR(d.ReadBiasRule());
+  VIVACE_RETURN_IF_ERROR(d.ReadBiasRules());
+  VIVACE_RETURN_IF_ERROR(d.CheckCausal());
   const bool interleaved = d.is_gguf() ? traits.gguf_interleaved_rope : traits.hf_interleaved_rope;
   VIVACE_ASSIGN(d.rope_, ReadRope(source, d.hparams_, interleaved, &d.weights_));
   ModelSpec& spec = d.spec_;
@@ -84,12 +85,21 @@ Status Decoder::ReadActivation() {
   return {};
 }
 
-// A file may say that q, k and v have no biases.
-Status Decoder::ReadBiasRule() {
-  if (traits_.qkv_bias != Bias::kOptional) return {};
-  VIVACE_ASSIGN(const bool has, ReadBoolOr(*source_, "attention.bias", true));
-  if (!has) traits_.qkv_bias = Bias::kNone;
+// A file may say that attention or MLP have no biases.
+Status Decoder::ReadBiasRules() {
+  VIVACE_ASSIGN(const bool attention, ReadBoolOr(*source_, "attention.bias", true));
+  if (!attention && traits_.qkv_bias == Bias::kOptional) traits_.qkv_bias = Bias::kNone;
+  if (!attention) o_bias_ = Bias::kNone;
+  VIVACE_ASSIGN(const bool mlp, ReadBoolOr(*source_, "feed_forward.bias", true));
+  if (!mlp) mlp_bias_ = Bias::kNone;
   return {};
+}
+
+Status Decoder::CheckCausal() const {
+  VIVACE_ASSIGN(const bool both, ReadBoolOr(*source_, "attention.bidirectional", false));
+  if (!both) return {};
+  return source_->KeyFault(ErrorCode::kUnsupported, "unsupported", "attention.bidirectional",
+                           "attention to later tokens is not supported");
 }
 
 Result<ModelSpec> Decoder::Build(const LayerHook& adjust) {
@@ -200,7 +210,7 @@ Status Decoder::BuildAttention(int64_t layer, AttentionSpec* a) {
   a->rope = rope_;
   VIVACE_RETURN_IF_ERROR(BuildQkv(layer, a));
   VIVACE_ASSIGN(a->o,
-                weights_.Linear(blk + "attn_output", h.hidden, h.heads * h.head_dim, traits_.bias));
+                weights_.Linear(blk + "attn_output", h.hidden, h.heads * h.head_dim, o_bias_));
   a->qk_norm = traits_.qk_norm;
   if (traits_.qk_norm == QkNorm::kNone) return {};
   const bool whole = traits_.qk_norm == QkNorm::kWhole;
@@ -217,16 +227,16 @@ Result<FeedForwardSpec> Decoder::FeedForward(int64_t layer, std::string_view ste
   const std::string gate = fmt::format("{}ffn_gate{}", blk, stem);
   const std::string up = fmt::format("{}ffn_up{}", blk, stem);
   if (traits_.fused_gate_up) {
-    VIVACE_ASSIGN(spec.gate, weights_.Rows(up, {2 * ffn, 0, ffn}, hidden, traits_.bias));
-    VIVACE_ASSIGN(spec.up, weights_.Rows(up, {2 * ffn, ffn, ffn}, hidden, traits_.bias));
+    VIVACE_ASSIGN(spec.gate, weights_.Rows(up, {2 * ffn, 0, ffn}, hidden, mlp_bias_));
+    VIVACE_ASSIGN(spec.up, weights_.Rows(up, {2 * ffn, ffn, ffn}, hidden, mlp_bias_));
   } else {
     if (traits_.gated) {
-      VIVACE_ASSIGN(spec.gate, weights_.Linear(gate, ffn, hidden, traits_.bias));
+      VIVACE_ASSIGN(spec.gate, weights_.Linear(gate, ffn, hidden, mlp_bias_));
     }
-    VIVACE_ASSIGN(spec.up, weights_.Linear(up, ffn, hidden, traits_.bias));
+    VIVACE_ASSIGN(spec.up, weights_.Linear(up, ffn, hidden, mlp_bias_));
   }
   VIVACE_ASSIGN(spec.down,
-                weights_.Linear(fmt::format("{}ffn_down{}", blk, stem), hidden, ffn, traits_.bias));
+                weights_.Linear(fmt::format("{}ffn_down{}", blk, stem), hidden, ffn, mlp_bias_));
   return spec;
 }
 
@@ -282,15 +292,27 @@ Result<MoeSpec> Decoder::Moe(int64_t layer, int64_t ffn, const MoeTraits& traits
   return moe;
 }
 
+Status Decoder::CheckNoWindows() const {
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  if (is_gguf() || !source_->Has(kPattern)) return {};
+  VIVACE_ASSIGN(const std::vector<bool> flags, ReadLayerFlags(*source_, kPattern, hparams_.layers));
+  if (std::ranges::find(flags, true) == flags.end()) return {};
+  return source_->KeyFault(
+      ErrorCode::kCorruptData, "hparam_range", kPattern,
+      "gives layers a sliding window, but the file has no window, or turns it off");
+}
+
 Result<std::vector<int32_t>> Decoder::Windows(int64_t period) const {
   const auto layers = static_cast<size_t>(hparams_.layers);
   std::vector<int32_t> windows(layers, 0);
   constexpr std::string_view kWindow = "attention.sliding_window";
   constexpr std::string_view kPeriod = "attention.sliding_window_period";
   VIVACE_ASSIGN(const bool enabled, ReadBoolOr(*source_, "attention.use_sliding_window", true));
-  if (!enabled) return windows;
   VIVACE_ASSIGN(const int64_t window, ReadIntOr(*source_, kWindow, 0, UINT32_MAX, 0));
-  if (window == 0) return windows;
+  if (!enabled || window == 0) {
+    VIVACE_RETURN_IF_ERROR(CheckNoWindows());
+    return windows;
+  }
   const auto width = static_cast<int32_t>(std::min<int64_t>(window, INT32_MAX));
   if (source_->Has(kWindowLayers)) {
     VIVACE_ASSIGN(const std::vector<bool> flags,

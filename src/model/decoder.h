@@ -65,6 +65,8 @@ class Decoder {
   // Without one, every `period`th layer sees everything; 0: none does, 1: all do. All do where the
   // file has no window or turns it off.
   Result<std::vector<int32_t>> Windows(int64_t period) const;
+  // Of a configuration without a window: no layer of its list has one (hparam_range).
+  Status CheckNoWindows() const;
 
   // The router of a layer; the experts are not named yet.
   Result<MoeSpec> Router(int64_t layer, const MoeTraits& traits);
@@ -90,11 +92,16 @@ class Decoder {
 
  private:
   Decoder(const ModelSource& source, const FamilyTraits& traits)
-      : source_(&source), traits_(traits), weights_(source) {}
+      : source_(&source),
+        traits_(traits),
+        o_bias_(traits.bias),
+        mlp_bias_(traits.bias),
+        weights_(source) {}
 
   void ReadContext();
   Status ReadActivation();
-  Status ReadBiasRule();
+  Status ReadBiasRules();
+  Status CheckCausal() const;
   Status BuildEnds();
   Status BuildNorms(int64_t layer, LayerSpec* spec);
   Status BuildAttention(int64_t layer, AttentionSpec* spec);
@@ -103,6 +110,8 @@ class Decoder {
 
   const ModelSource* source_;
   FamilyTraits traits_;
+  Bias o_bias_;
+  Bias mlp_bias_;
   WeightTable weights_;
   Hparams hparams_;
   RopeSpec rope_;

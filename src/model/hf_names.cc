@@ -26,6 +26,8 @@ constexpr HfKey kStandardKeys[] = {
     {"attention.use_sliding_window", "use_sliding_window"},
     {"attention.bias", "attention_bias"},
     {"attention.scale", "attention_multiplier"},
+    {"attention.bidirectional", "use_bidirectional_attention"},
+    {"feed_forward.bias", "mlp_bias"},
     {"hidden_activation", "hidden_activation"},
     {"hidden_activation", "hidden_act"},
     {"attn_logit_softcapping", "attn_logit_softcapping"},

@@ -27,10 +27,19 @@ struct HfTensorName {
   std::string_view name;
 };
 
+// What transformers' class of the family takes where a configuration has no such key, if that is
+// another number than a recipe takes itself. GGUF files have none of these.
+struct HfDefault {
+  std::string_view key;  // canonical
+  double value;
+  bool null_is_none = false;  // of a class that may lack it; else null is as absent
+};
+
 struct HfNames {
   std::span<const std::string_view> architectures;  // as config.json calls them
   std::span<const HfKey> keys = {};                 // looked at before the standard ones
   std::span<const HfTensorName> tensors = {};       // likewise
+  std::span<const HfDefault> defaults = {};
 };
 
 std::span<const HfKey> StandardKeys();

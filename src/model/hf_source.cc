@@ -54,6 +54,9 @@ std::optional<double> AsFloat(const json::value& value) {
   return AsNonFinite(value);
 }
 
+// The list whose items are names; those of all other lists of flags are flags.
+constexpr std::string_view kNamedLayers = "layer_types";
+
 // What a name in a list of layer types says to a key of flags.
 struct LayerType {
   std::string_view key;
@@ -81,9 +84,37 @@ std::optional<bool> AsFlag(std::string_view key, const json::value& value) {
   return *number == 1;
 }
 
+// Members that are objects, those inside of another one with its name.
+struct ObjectName {
+  std::string_view in;
+  std::string_view name;
+};
+constexpr ObjectName kObjects[] = {
+    {"", "quantization_config"},
+    {"", "rope_scaling"},
+    {"", "rope_parameters"},
+    {"rope_parameters", "full_attention"},
+    {"rope_parameters", "sliding_attention"},
+};
+
+// ObjectMember finds nothing in what is no object: it would pass for absent.
+Status CheckObjects(const formats::HfFolder& folder) {
+  for (const ObjectName& row : kObjects) {
+    const json::object* outer =
+        row.in.empty() ? &folder.config() : ObjectMember(&folder.config(), row.in);
+    const json::value* value = Member(outer, row.name);
+    if (value == nullptr || value->is_object()) continue;
+    return formats::FileFault(ErrorCode::kCorruptData, "wrong_type", folder.config_path(),
+                              fmt::format("{}{}{}", row.in, row.in.empty() ? "" : ".", row.name),
+                              "is not an object");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string_view> HfArchitecture(const formats::HfFolder& folder) {
+  VIVACE_RETURN_IF_ERROR(CheckObjects(folder));
   const json::object& config = folder.config();
   if (const json::object* scheme = ObjectMember(&config, "quantization_config")) {
     const json::value* method = Member(scheme, "quant_method");
@@ -113,6 +144,7 @@ HfSource::HfSource(const formats::HfFolder& folder, std::string_view architectur
   // The folder's own name: config.json has none that is always there.
   std::error_code ignored;
   model_name_ = std::filesystem::weakly_canonical(folder.folder(), ignored).filename().string();
+  for (const HfDefault& row : names.defaults) defaults_.emplace_back(row.value);
 }
 
 Result<int64_t> HfSource::VocabularySize() const {
@@ -137,12 +169,16 @@ HfSource::Found HfSource::Look(const HfKey& row) const {
   const Place scaling = {"rope_scaling.", ObjectMember(&config, "rope_scaling")};
   const Place top = {"", &config};
   const auto look = [&](std::initializer_list<Place> places) -> Found {
+    Found absent;  // named as the innermost object would have it
     for (const Place& place : places) {
-      if (const json::value* value = Member(place.object, row.name)) {
-        return {fmt::format("{}{}", place.prefix, row.name), value};
-      }
+      if (place.object == nullptr) continue;
+      std::string name = fmt::format("{}{}", place.prefix, row.name);
+      if (const json::value* value = Member(place.object, row.name)) return {name, value};
+      absent.is_null |= place.object->contains(row.name);
+      if (absent.name.empty()) absent.name = std::move(name);
     }
-    return {std::string(row.name), nullptr};
+    if (absent.name.empty()) absent.name = row.name;
+    return absent;
   };
   if (row.place == KeyPlace::kTop) return look({top});
   if (row.place == KeyPlace::kLocalRope) return look({local});
@@ -150,6 +186,16 @@ HfSource::Found HfSource::Look(const HfKey& row) const {
 }
 
 HfSource::Found HfSource::Find(std::string_view key) const {
+  Found found = FindInFile(key);
+  if (found.value != nullptr) return found;
+  for (size_t i = 0; i < defaults_.size(); ++i) {
+    const HfDefault& row = names_->defaults[i];
+    if (row.key == key && !(found.is_null && row.null_is_none)) found.value = &defaults_[i];
+  }
+  return found;
+}
+
+HfSource::Found HfSource::FindInFile(std::string_view key) const {
   Found absent;
   for (const std::span<const HfKey> table : {names_->keys, StandardKeys()}) {
     for (const HfKey& row : table) {
@@ -157,7 +203,9 @@ HfSource::Found HfSource::Find(std::string_view key) const {
       if (row.name.empty()) return {std::string(key), nullptr};
       Found found = Look(row);
       if (found.value != nullptr) return found;
+      const bool is_null = absent.is_null || found.is_null;
       if (absent.name.empty()) absent = std::move(found);
+      absent.is_null = is_null;
     }
   }
   if (absent.name.empty()) absent.name = key;
@@ -204,9 +252,13 @@ Result<std::vector<bool>> HfSource::GetFlags(std::string_view key) const {
   if (list == nullptr || list->size() > limits::kMaxLayers) {
     return WrongType(key, fmt::format("a list of up to {} items", limits::kMaxLayers));
   }
+  const bool names = Find(key).name == kNamedLayers;
+  const std::string_view wanted = names ? "a list of names of layer types" : "a list of flags";
   std::vector<bool> flags;
   for (const json::value& item : *list) {
+    if (item.is_string() != names) return WrongType(key, wanted);
     const std::optional<bool> flag = AsFlag(key, item);
+    if (!flag && !names) return WrongType(key, wanted);
     if (!flag) {
       return KeyFault(ErrorCode::kUnsupported, "unsupported", key,
                       fmt::format("has a layer of kind {}, which is not supported",

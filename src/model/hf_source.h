@@ -15,7 +15,8 @@
 namespace vivace::model {
 
 // The architecture config.json names; what we cannot serve whatever the weights are is refused by
-// name (a quantised checkpoint).
+// name (a quantised checkpoint), and so is a configuration whose parts are not objects
+// (wrong_type).
 Result<std::string_view> HfArchitecture(const formats::HfFolder& folder);
 
 class HfSource final : public ModelSource {
@@ -48,8 +49,10 @@ class HfSource final : public ModelSource {
   struct Found {
     std::string name;  // "rope_scaling.factor"; of an absent key its usual one
     const boost::json::value* value = nullptr;  // never null JSON
+    bool is_null = false;                       // the file says null
   };
   Found Find(std::string_view key) const;
+  Found FindInFile(std::string_view key) const;
   Found Look(const HfKey& row) const;
   Result<const boost::json::value*> Need(std::string_view key) const;
   tl::unexpected<Error> WrongType(std::string_view key, std::string_view wanted) const;
@@ -58,6 +61,7 @@ class HfSource final : public ModelSource {
   std::string_view architecture_;
   const HfNames* names_;
   std::string model_name_;
+  std::vector<boost::json::value> defaults_;  // of names_->defaults
 };
 
 }  // namespace vivace::model

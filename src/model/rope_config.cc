@@ -30,7 +30,37 @@ constexpr std::string_view kRopeFreqs = "rope_freqs.weight";
 constexpr std::string_view kShortFactors = "rope_factors_short.weight";
 constexpr std::string_view kLongFactors = "rope_factors_long.weight";
 
-// Without a type, a factor means linear scaling; rope.scale_linear is its name in early files.
+// What transformers demands of a configuration that names a kind. GGUF files may lack them.
+struct NeededKey {
+  RopeScaling scaling;
+  std::string_view key;
+};
+constexpr NeededKey kNeededKeys[] = {
+    {RopeScaling::kLinear, "rope.scaling.factor"},
+    {RopeScaling::kDynamic, "rope.scaling.factor"},
+    {RopeScaling::kLlama3, "rope.scaling.factor"},
+    {RopeScaling::kLlama3, "rope.scaling.low_freq_factor"},
+    {RopeScaling::kLlama3, "rope.scaling.high_freq_factor"},
+    {RopeScaling::kLlama3, "rope.scaling.original_context_length"},
+};
+
+Status CheckNeededKeys(const ModelSource& source, RopeScaling scaling) {
+  if (source.format() == SourceFormat::kGguf) return {};
+  const auto check = [&](std::string_view key) -> Status {
+    if (source.Has(key)) return {};
+    return source.KeyFault(ErrorCode::kCorruptData, "missing_key", key, "the file has no such key");
+  };
+  for (const NeededKey& row : kNeededKeys) {
+    if (row.scaling == scaling) VIVACE_RETURN_IF_ERROR(check(row.key));
+  }
+  // Yarn's factor may follow from the context that was before.
+  const bool follows = source.Has("rope.scaling.original_context_length");
+  if (scaling == RopeScaling::kYarn && !follows) return check("rope.scaling.factor");
+  return {};
+}
+
+// In GGUF files without a type a factor means linear scaling; rope.scale_linear is its name in
+// early ones.
 Result<RopeScaling> ReadKind(const ModelSource& source) {
   // Early Phi-3 files call it yarn.
   if (source.Has("rope.scaling.short_factor") || source.Has("rope.scaling.long_factor")) {
@@ -38,6 +68,10 @@ Result<RopeScaling> ReadKind(const ModelSource& source) {
   }
   if (!source.Has("rope.scaling.type")) {
     const bool scaled = source.Has("rope.scaling.factor") || source.Has("rope.scale_linear");
+    if (scaled && source.format() == SourceFormat::kHuggingFace) {
+      return source.KeyFault(ErrorCode::kCorruptData, "missing_key", "rope.scaling.type",
+                             "there is a factor, but no kind of scaling");
+    }
     return scaled ? RopeScaling::kLinear : RopeScaling::kNone;
   }
   VIVACE_ASSIGN(const std::string_view name, source.GetString("rope.scaling.type"));
@@ -177,6 +211,7 @@ Result<RopeSpec> ReadRope(const ModelSource& source, const Hparams& hparams, boo
     VIVACE_ASSIGN(rope.freq_divisors, ReadDivisors(source, kRopeFreqs, "", rope, weights));
   }
   if (rope.scaling == RopeScaling::kNone) return rope;
+  VIVACE_RETURN_IF_ERROR(CheckNeededKeys(source, rope.scaling));
 
   VIVACE_ASSIGN(const int64_t original, ReadIntOr(source, "rope.scaling.original_context_length", 1,
                                                   UINT32_MAX, hparams.context));

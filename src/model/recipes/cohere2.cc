@@ -24,9 +24,12 @@ Result<ModelSpec> Build(const ModelSource& source) {
 constexpr std::string_view kGguf[] = {"cohere2"};
 constexpr std::string_view kHf[] = {"Cohere2ForCausalLM"};
 constexpr HfKey kKeys[] = {{"logit_scale", "logit_scale"}};
+constexpr HfDefault kDefaults[] = {
+    {"attention.sliding_window", 4096, /*null_is_none=*/true},
+};
 
 }  // namespace
 
-const Recipe kCohere2 = {"cohere2", kGguf, {kHf, kKeys}, Build};
+const Recipe kCohere2 = {"cohere2", kGguf, {kHf, kKeys, {}, kDefaults}, Build};
 
 }  // namespace vivace::model

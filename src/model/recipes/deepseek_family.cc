@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/limits.h"
+#include "formats/untrusted.h"
 #include "model/rope.h"
 
 namespace vivace::model {
@@ -133,12 +134,23 @@ Status CheckGroups(const ModelSource& source, const RouterSpec& r) {
                   r.groups, r.top_groups, r.experts, r.top_k));
 }
 
+// Whether experts are chosen from the best groups. V2's lite model has groups it does not use.
+Result<bool> UsesGroups(const ModelSource& source, bool sigmoid) {
+  constexpr std::string_view kMethod = "expert_group_method";
+  if (source.format() == SourceFormat::kGguf) return true;
+  if (!source.Has(kMethod)) return sigmoid;
+  VIVACE_ASSIGN(const std::string_view method, source.GetString(kMethod));
+  if (method == (sigmoid ? "noaux_tc" : "group_limited_greedy")) return true;
+  if (method == "greedy" && !sigmoid) return false;
+  return source.KeyFault(
+      ErrorCode::kUnsupported, "unsupported", kMethod,
+      fmt::format("is {}, which this family does not have", formats::Printable(method)));
+}
+
 Status ReadGroups(const ModelSource& source, RouterSpec* router) {
-  // V2's lite model has groups it does not use.
-  if (source.Has("expert_group_method") && router->score == kernels::RouterScore::kSoftmax) {
-    VIVACE_ASSIGN(const std::string_view method, source.GetString("expert_group_method"));
-    if (method == "greedy") return {};
-  }
+  const bool sigmoid = router->score == kernels::RouterScore::kSigmoid;
+  VIVACE_ASSIGN(const bool grouped, UsesGroups(source, sigmoid));
+  if (!grouped) return {};
   VIVACE_ASSIGN(const int64_t groups, ReadIntOr(source, "expert_group_count", 1, 1 << 12, 1));
   VIVACE_ASSIGN(const int64_t chosen,
                 ReadIntOr(source, "expert_group_used_count", 1, groups, groups));

@@ -11,9 +11,14 @@ Result<ModelSpec> Build(const ModelSource& source) {
 }
 
 constexpr std::string_view kHf[] = {"DeepseekV3ForCausalLM"};
+constexpr HfDefault kDefaults[] = {
+    {"leading_dense_block_count", 3}, {"expert_shared_count", 1},    {"expert_group_count", 8},
+    {"expert_group_used_count", 4},   {"expert_weights_scale", 2.5},
+};
 
 }  // namespace
 
-const Recipe kDeepseekV3 = {"deepseek_v3", {}, {kHf, kDeepseekKeys, kDeepseekTensors}, Build};
+const Recipe kDeepseekV3 = {
+    "deepseek_v3", {}, {kHf, kDeepseekKeys, kDeepseekTensors, kDefaults}, Build};
 
 }  // namespace vivace::model

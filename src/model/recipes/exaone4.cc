@@ -26,9 +26,12 @@ constexpr HfTensorName kTensors[] = {
     {"blk.{}.post_attention_norm", "model.layers.{}.post_attention_layernorm"},
     {"blk.{}.post_ffw_norm", "model.layers.{}.post_feedforward_layernorm"},
 };
+constexpr HfDefault kDefaults[] = {
+    {"attention.sliding_window", 4096, /*null_is_none=*/true},
+};
 
 }  // namespace
 
-const Recipe kExaone4 = {"exaone4", kGguf, {kHf, {}, kTensors}, Build};
+const Recipe kExaone4 = {"exaone4", kGguf, {kHf, {}, kTensors, kDefaults}, Build};
 
 }  // namespace vivace::model

@@ -14,9 +14,13 @@ Result<ModelSpec> Build(const ModelSource& source) {
 
 constexpr std::string_view kGguf[] = {"gemma3"};
 constexpr std::string_view kHf[] = {"Gemma3ForCausalLM"};
+constexpr HfDefault kDefaults[] = {
+    {"attention.sliding_window", 4096, /*null_is_none=*/true},
+    {"attention.query_scale", 256},
+};
 
 }  // namespace
 
-const Recipe kGemma3 = {"gemma3", kGguf, {kHf, kGemmaKeys, kGemmaTensors}, Build};
+const Recipe kGemma3 = {"gemma3", kGguf, {kHf, kGemmaKeys, kGemmaTensors, kDefaults}, Build};
 
 }  // namespace vivace::model

@@ -111,9 +111,12 @@ constexpr HfTensorName kTensors[] = {
     {"blk.{}.ffn_down_exps.blocks", "model.layers.{}.mlp.experts.down_proj_blocks!"},
     {"blk.{}.ffn_down_exps.scales", "model.layers.{}.mlp.experts.down_proj_scales!"},
 };
+constexpr HfDefault kDefaults[] = {
+    {"attention.sliding_window", 128, /*null_is_none=*/true},
+};
 
 }  // namespace
 
-const Recipe kGptOss = {"gpt_oss", kGguf, {kHf, kKeys, kTensors}, Build};
+const Recipe kGptOss = {"gpt_oss", kGguf, {kHf, kKeys, kTensors, kDefaults}, Build};
 
 }  // namespace vivace::model

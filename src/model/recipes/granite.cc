@@ -16,6 +16,6 @@ constexpr std::string_view kHf[] = {"GraniteForCausalLM"};
 
 }  // namespace
 
-const Recipe kGranite = {"granite", kGguf, {kHf}, Build};
+const Recipe kGranite = {"granite", kGguf, {kHf, {}, {}, kGraniteDefaults}, Build};
 
 }  // namespace vivace::model

@@ -149,6 +149,7 @@ constexpr HfTensorName kTensors[] = {
 
 }  // namespace
 
-const Recipe kGraniteHybrid = {"granitemoehybrid", kGguf, {kHf, kKeys, kTensors}, Build};
+const Recipe kGraniteHybrid = {
+    "granitemoehybrid", kGguf, {kHf, kKeys, kTensors, kGraniteDefaults}, Build};
 
 }  // namespace vivace::model

@@ -13,9 +13,12 @@ Result<ModelSpec> Build(const ModelSource& source) {
 constexpr std::string_view kHf[] = {"MistralForCausalLM"};
 // Windows are the same for all layers, whatever a list says.
 constexpr HfKey kKeys[] = {{kWindowLayers, ""}};
+constexpr HfDefault kDefaults[] = {
+    {"attention.sliding_window", 4096, /*null_is_none=*/true},
+};
 
 }  // namespace
 
-const Recipe kMistral = {"mistral", {}, {kHf, kKeys}, Build};
+const Recipe kMistral = {"mistral", {}, {kHf, kKeys, {}, kDefaults}, Build};
 
 }  // namespace vivace::model

@@ -18,6 +18,6 @@ constexpr HfKey kKeys[] = {{"attention.full_layers", "max_window_layers"}};
 
 }  // namespace
 
-const Recipe kQwen2 = {"qwen2", kGguf, {kHf, kKeys}, Build};
+const Recipe kQwen2 = {"qwen2", kGguf, {kHf, kKeys, {}, kQwenDefaults}, Build};
 
 }  // namespace vivace::model

@@ -40,6 +40,6 @@ constexpr HfKey kKeys[] = {
 
 }  // namespace
 
-const Recipe kQwen2Moe = {"qwen2_moe", kGguf, {kHf, kKeys}, Build};
+const Recipe kQwen2Moe = {"qwen2_moe", kGguf, {kHf, kKeys, {}, kQwenDefaults}, Build};
 
 }  // namespace vivace::model

@@ -17,6 +17,6 @@ constexpr HfKey kKeys[] = {{"attention.full_layers", "max_window_layers"}};
 
 }  // namespace
 
-const Recipe kQwen3 = {"qwen3", kGguf, {kHf, kKeys}, Build};
+const Recipe kQwen3 = {"qwen3", kGguf, {kHf, kKeys, {}, kQwenDefaults}, Build};
 
 }  // namespace vivace::model

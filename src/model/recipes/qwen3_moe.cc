@@ -27,6 +27,6 @@ constexpr std::string_view kHf[] = {"Qwen3MoeForCausalLM"};
 
 }  // namespace
 
-const Recipe kQwen3Moe = {"qwen3_moe", kGguf, {kHf}, Build};
+const Recipe kQwen3Moe = {"qwen3_moe", kGguf, {kHf, {}, {}, kQwenDefaults}, Build};
 
 }  // namespace vivace::model

@@ -9,7 +9,10 @@ namespace vivace::model {
 Result<std::vector<int32_t>> QwenWindows(const Decoder& d, bool by_depth) {
   const ModelSource& source = d.source();
   VIVACE_ASSIGN(const bool enabled, ReadBoolOr(source, "attention.use_sliding_window", false));
-  if (!enabled) return std::vector<int32_t>();
+  if (!enabled) {
+    VIVACE_RETURN_IF_ERROR(d.CheckNoWindows());
+    return std::vector<int32_t>();
+  }
   VIVACE_ASSIGN(std::vector<int32_t> windows, d.Windows(/*period=*/0));
   if (!by_depth || source.Has(kWindowLayers)) return windows;
   VIVACE_ASSIGN(const int64_t full, ReadIntOr(source, "attention.full_layers", 0, UINT32_MAX, 28));

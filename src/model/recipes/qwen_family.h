@@ -2,8 +2,12 @@
 #pragma once
 
 #include "model/decoder.h"
+#include "model/hf_names.h"
 
 namespace vivace::model {
+
+inline constexpr HfDefault kQwenDefaults[] = {
+    {"attention.sliding_window", 4096, /*null_is_none=*/true}};
 
 // `windows` of a Decoder: none unless the file turns them on. `by_depth`: the first
 // max_window_layers see everything where no list of layer types says otherwise; else all layers

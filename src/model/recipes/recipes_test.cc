@@ -6,9 +6,6 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iterator>
 #include <map>
 #include <random>
 #include <string>
@@ -20,65 +17,15 @@
 #include "model/recipe.h"
 #include "model/recipes/list.h"
 #include "model/testing/any_type.h"
+#include "model/testing/tiny_folders.h"
 
 namespace vivace::model {
 namespace {
 
-namespace fs = std::filesystem;
-namespace json = boost::json;
 using ::testing::HasSubstr;
 
-const fs::path kTiny = fs::path(VIVACE_SOURCE_DIR) / "../shared/models/tiny";
-
-std::string ReadAll(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// A copy of a model's folder (its weights linked) with a configuration of our own.
-class Copy {
- public:
-  Copy(const std::string& name, const json::object& config)
-      : path_(fs::path(::testing::TempDir()) / ("vivace_recipes_" + name)) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-    fs::create_symlink(fs::canonical(kTiny / name / "model.safetensors"),
-                       path_ / "model.safetensors");
-    std::ofstream(path_ / "config.json") << json::serialize(config);
-  }
-  ~Copy() { fs::remove_all(path_); }
-  Result<ModelFile> Open() const { return OpenModel(path_.string()); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-json::object Config(const std::string& name, const char* file = "config.json") {
-  return json::parse(ReadAll(kTiny / name / file)).as_object();
-}
-
-// The model with a changed configuration: what is wrong with it, or "".
-std::string FaultAfter(const std::string& name, const std::function<void(json::object&)>& change) {
-  json::object config = Config(name);
-  change(config);
-  const auto model = Copy(name, config).Open();
-  return model ? "" : model.error().reason + " " + model.error().field;
-}
-
-ModelSpec SpecAfter(const std::string& name, const std::function<void(json::object&)>& change) {
-  json::object config = Config(name);
-  change(config);
-  auto model = Copy(name, config).Open();
-  EXPECT_TRUE(model) << model.error().message;
-  return model ? model->spec() : ModelSpec{};
-}
-
-class Recipes : public ::testing::Test {
+class Recipes : public TinyFolders {
  protected:
-  void SetUp() override {
-    if (!fs::exists(kTiny)) GTEST_SKIP() << "the models are not on this machine: " << kTiny;
-  }
   // The spec of both spellings, which must agree.
   ModelSpec Spec(const std::string& name) {
     const ModelSpec spec = SpecAfter(name, [](json::object&) {});
@@ -411,8 +358,10 @@ TEST_F(Recipes, NormsInOtherPlaces) {
   EXPECT_THAT(Windows(exaone), ElementsAre(32, 32, 32, 0));
   EXPECT_THAT(RopeDims(exaone), ElementsAre(16, 16, 16, 0));
   EXPECT_FALSE(exaone.layers[0].mlp.norm.present());
-  const ModelSpec all =
-      SpecAfter("exaone4", [](json::object& c) { c["sliding_window"] = nullptr; });
+  const ModelSpec all = SpecAfter("exaone4", [](json::object& c) {
+    c["sliding_window"] = nullptr;
+    for (json::value& type : c["layer_types"].as_array()) type = "full_attention";
+  });
   EXPECT_THAT(RopeDims(all), ElementsAre(16, 16, 16, 16));
   const ModelSpec glm = Spec("glm4");
   EXPECT_THAT(RopeDims(glm), ElementsAre(8, 8, 8));
