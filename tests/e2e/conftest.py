@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
 BINARY = os.environ.get("VIVACE_BINARY", str(ROOT / "build/release/vivace"))
 MODEL = ROOT / "models/SmolLM2-135M-Instruct.Q4_1.gguf"
+GEMMA = ROOT / "models/gemma-3-270m-q4_k_m.gguf"  # `./dev ci` gets it
 MAKE_TINY_MODEL = pathlib.Path(BINARY).parent / "tests/make_tiny_model"
 START_TIMEOUT_S = 120
 

@@ -1,29 +1,38 @@
-"""Greedy text and log-likelihood against the float32 reference of the real model, over HTTP."""
+"""Greedy text and log-likelihood against the float32 references of real models, over HTTP."""
 
 import json
 import subprocess
 
 import pytest
 
-from conftest import BINARY, MODEL, SHARED, need
+from conftest import BINARY, GEMMA, MODEL, ROOT, SHARED, need
 
-REFERENCE = SHARED / "models/smollm2_reference.json"
+# Model file, what transformers makes of it in float32 (tests/oracles/make_gemma_reference.py).
+MODELS = {"smollm2": (MODEL, SHARED / "models/smollm2_reference.json"),
+          "gemma3": (GEMMA, ROOT / "tests/golden/gemma3.json")}
 
 # ISA tier -> (margin below which a step may differ, tolerance of the mean NLL).
 # int8 activations move logits by up to 0.3; the reference tier computes in fp32.
 TIERS = {"auto": (0.3, 0.02), "avx2": (0.3, 0.02), "reference": (0.02, 0.002)}
 
 
+def reference_of(name):
+    return json.loads(need(MODELS[name][1]).read_text())
+
+
 @pytest.fixture(scope="module")
 def reference():
-    return json.loads(need(REFERENCE).read_text())
+    return reference_of("smollm2")
 
 
-@pytest.fixture(scope="module", params=[pytest.param("auto"), pytest.param("avx2", marks=pytest.mark.slow),
-                                        pytest.param("reference", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=[
+    pytest.param((name, tier), id=f"{name}-{tier}", marks=[pytest.mark.slow] if tier != "auto" else [])
+    for name in MODELS for tier in TIERS])
 def tier(request, make_server):
-    server = make_server(need(MODEL), "--served-model-name", "m", "--isa", request.param, "--max-num-seqs", 8)
-    yield server, *TIERS[request.param]
+    """A server, its model's reference, and the tier's tolerances."""
+    name, isa = request.param
+    server = make_server(need(MODELS[name][0]), "--served-model-name", "m", "--isa", isa, "--max-num-seqs", 8)
+    yield server, reference_of(name), *TIERS[isa]
     server.stop()
 
 
@@ -33,8 +42,16 @@ def test_prompt_ids(smol, reference):
         assert answer.json()["tokens"] == case["prompt_ids"]
 
 
-def test_greedy_ids(tier, reference):
-    server, margin, _ = tier
+def test_ids_of_plain_text(make_server):
+    """Of another tokenizer than the default model's."""
+    server = make_server(need(GEMMA), "--max-num-seqs", 1)
+    for case in reference_of("gemma3")["cases"]:
+        assert server.post("/tokenize", {"prompt": case["prompt"]}).json()["tokens"] == case["prompt_ids"]
+    server.stop()
+
+
+def test_greedy_ids(tier):
+    server, reference, margin, _ = tier
     for case in reference["cases"]:
         wanted = case["greedy_ids"]
         answer = server.post("/v1/completions", {
@@ -42,14 +59,14 @@ def test_greedy_ids(tier, reference):
         ids = answer.json()["choices"][0]["token_ids"]
         for step, (got, want) in enumerate(zip(ids, wanted)):
             if got != want:
-                assert case["margin"][step] < margin, f"step {step} of {case['messages']}"
+                assert case["margin"][step] < margin, f"step {step} of {case}"
                 break
         else:
             assert len(ids) == len(wanted)
 
 
-def test_mean_nll(tier, reference):
-    server, _, tolerance = tier
+def test_mean_nll(tier):
+    server, reference, _, tolerance = tier
     assert mean_nll(server, reference) == pytest.approx(reference["long"]["mean_nll"], abs=tolerance)
 
 

@@ -19,8 +19,8 @@ PROMPTS = [
     "Zwölf Boxkämpfer jagen Viktor quer über den großen",
     "1, 1, 2, 3, 5, 8, 13,",
 ]
-GREEDY_TOKENS = 16
-LONG_TOKENS = 800
+GREEDY_TOKENS = 12
+LONG_TOKENS = 700
 
 
 def greedy(model, ids):

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/decoder.h"
+#include "model/hf_names.h"
 
 namespace vivace::model {
 
