@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/system/system_error.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -16,9 +19,11 @@ namespace {
 
 using namespace vivace::cli;
 
+constexpr const char* kLowerCache = ", or lower --kv-cache-memory-bytes or --max-num-seqs";
+
 constexpr Verb kVerbs[] = {
-    {"serve", Serve, "serve a model over the OpenAI API"},
-    {"chat", Chat, "talk to a model file or a server in the terminal"},
+    {"serve", Serve, "serve a model over the OpenAI API", kLowerCache},
+    {"chat", Chat, "talk to a model file or a server in the terminal", kLowerCache},
     {"tokenize", Tokenize, "text on stdin to token ids on stdout, or back"},
     {"inspect", Inspect, "what a model file holds; --check: would it load"},
     {"pull", Pull, "get a model from the hub into its cache"},
@@ -57,6 +62,13 @@ int Run(const std::vector<std::string>& args) {
   return RunVerb("vivace", kVerbs, args);
 }
 
+int OutOfMemory(std::string_view verb) {
+  const auto* found = std::ranges::find(kVerbs, verb, &Verb::name);
+  std::fprintf(stderr, "vivace: out of memory; free some%s\n",
+               found == std::end(kVerbs) ? "" : found->less_memory);
+  return kExitRefused;
+}
+
 // Output that nobody takes is an error, but not one to talk about: the reader left.
 int Finish(int code) {
   if (std::fflush(stdout) == 0) return code;
@@ -73,9 +85,7 @@ int main(int argc, char** argv) {
   try {
     return Finish(Run({argv + 1, argv + argc}));
   } catch (const std::bad_alloc&) {
-    std::fputs(
-        "vivace: out of memory; free some, or lower --kv-cache-memory-bytes or --max-num-seqs\n",
-        stderr);
+    return OutOfMemory(argc > 1 ? argv[1] : "");
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::broken_pipe) return kExitRefused;
     std::fprintf(stderr, "vivace: the system refused: %s\n", error.what());

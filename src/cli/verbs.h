@@ -12,6 +12,7 @@ struct Verb {
   const char* name;
   int (*run)(std::span<const std::string>);  // the arguments after the name; the exit code
   const char* summary;
+  const char* less_memory = "";  // flags of its own that make it need less, as ", or lower --x"
 };
 
 // One line per verb.

@@ -28,8 +28,10 @@ Status CheckDisk(const std::string& folder, uint64_t needed) {
   const fs::space_info space = fs::space(folder, error);
   if (error || space.available >= kSpareDiskBytes + needed) return {};
   return Fail(ErrorCode::kIo, "disk_full", "",
-              "{} more are needed, but the disk of {} has {} free (HF_HOME says where models go)",
-              FormatBytes(needed), folder, FormatBytes(space.available));
+              "{} more are needed, beside {} that stay free, but the disk of {} has {} free "
+              "(HF_HOME says where models go)",
+              FormatBytes(needed), FormatBytes(kSpareDiskBytes), folder,
+              FormatBytes(space.available));
 }
 
 // A pull on its way: what is to be got, and how far it is.

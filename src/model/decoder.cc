@@ -293,12 +293,12 @@ Result<MoeSpec> Decoder::Moe(int64_t layer, int64_t ffn, const MoeTraits& traits
 }
 
 Status Decoder::CheckNoWindows() const {
-  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
-  if (is_gguf() || !source_->Has(kPattern)) return {};
-  VIVACE_ASSIGN(const std::vector<bool> flags, ReadLayerFlags(*source_, kPattern, hparams_.layers));
+  if (is_gguf() || !source_->Has(kWindowLayers)) return {};
+  VIVACE_ASSIGN(const std::vector<bool> flags,
+                ReadLayerFlags(*source_, kWindowLayers, hparams_.layers));
   if (std::ranges::find(flags, true) == flags.end()) return {};
   return source_->KeyFault(
-      ErrorCode::kCorruptData, "hparam_range", kPattern,
+      ErrorCode::kCorruptData, "hparam_range", kWindowLayers,
       "gives layers a sliding window, but the file has no window, or turns it off");
 }
 

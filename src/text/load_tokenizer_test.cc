@@ -320,6 +320,16 @@ TEST(LoadTokenizer, TheFilesBesideATokenizerAreBoundedAndNamed) {
   std::filesystem::remove(folder / "generation_config.json");
   EXPECT_EQ(loaded("tokenizer_config.json", "{"), "bad_json");
   EXPECT_EQ(loaded("tokenizer_config.json", padded + " "), "accepted");
+  for (const char* key : {"bos_token", "eos_token", "pad_token"}) {
+    for (const char* value : {"7", "true", "[\"<s>\"]", R"({"content": 7})"}) {
+      EXPECT_EQ(loaded("tokenizer_config.json", fmt::format(R"({{"{}": {}}})", key, value)),
+                "wrong_type");
+    }
+    for (const char* value : {"null", "\"\"", "{}", R"({"content": null})"}) {
+      EXPECT_EQ(loaded("tokenizer_config.json", fmt::format(R"({{"{}": {}}})", key, value)),
+                "accepted");
+    }
+  }
   std::filesystem::resize_file(folder / "tokenizer_config.json",
                                limits::kMaxTokenizerJsonBytes + 1);
   EXPECT_EQ(ReasonOf(LoadTokenizer(folder.string())), "file_limit");

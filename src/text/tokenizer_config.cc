@@ -9,24 +9,25 @@ namespace {
 
 using namespace tokenizer_json;  // NOLINT: the readers of these files are the same
 
-// A token by its text: "<s>" or {"content": "<s>"}.
-std::optional<TokenId> FindToken(const json::object& root, std::string_view key,
-                                 const TokenizerData& data) {
+// Sets `id` to that of a token by its text, "<s>" or {"content": "<s>"}, if there is one.
+Status FindToken(const json::object& root, std::string_view key, const TokenizerData& data,
+                 std::optional<TokenId>* id) {
   const json::value* value = Get(root, key);
   if (value != nullptr && value->is_object()) value = Get(value->get_object(), "content");
-  if (value == nullptr || !value->is_string() || value->get_string().empty()) return std::nullopt;
+  if (value == nullptr) return {};
+  if (!value->is_string()) return WrongType(key, "a token's text");
   const auto found = std::ranges::find(data.tokens, std::string_view(value->get_string()));
-  if (found == data.tokens.end()) return std::nullopt;
-  return static_cast<TokenId>(found - data.tokens.begin());
+  if (value->get_string().empty() || found == data.tokens.end()) return {};
+  *id = static_cast<TokenId>(found - data.tokens.begin());
+  return {};
 }
 
 }  // namespace
 
 Status ApplyTokenizerConfig(const json::object& root, TokenizerData* data) {
-  if (const auto id = FindToken(root, "bos_token", *data)) data->bos = id;
-  if (const auto id = FindToken(root, "eos_token", *data)) data->eos = id;
-  if (const auto id = FindToken(root, "pad_token", *data)) data->pad = id;
-  return {};
+  VIVACE_RETURN_IF_ERROR(FindToken(root, "bos_token", *data, &data->bos));
+  VIVACE_RETURN_IF_ERROR(FindToken(root, "eos_token", *data, &data->eos));
+  return FindToken(root, "pad_token", *data, &data->pad);
 }
 
 Status ApplyGenerationConfig(const json::object& root, TokenizerData* data) {

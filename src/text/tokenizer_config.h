@@ -9,8 +9,8 @@
 
 namespace vivace {
 
-// tokenizer_config.json: bos_token, eos_token, pad_token. A name that is no token is left out, as
-// the file may describe more than this vocabulary has.
+// tokenizer_config.json: bos_token, eos_token, pad_token (wrong_type). A name that is no token is
+// left out, as the file may describe more than this vocabulary has.
 Status ApplyTokenizerConfig(const boost::json::object& root, TokenizerData* data);
 
 // generation_config.json: eos_token_id, one or several; each ends an answer.

@@ -327,7 +327,7 @@ def test_too_many_files_and_too_large(hub, env):
 
 def test_disk_is_asked_first(hub, env):
     hub.fault("HEAD .*safetensors", mock_hub.status(200, ETag='"' + "a" * 64 + '"', X_Linked_Size=str(1 << 41)), -1)
-    refuse(env, "pull", "org/name", reason="disk_full", words=["2.0 TiB", "HF_HOME"])
+    refuse(env, "pull", "org/name", reason="disk_full", words=["2.0 TiB", "64.0 MiB", "HF_HOME"])
     assert not hub.requests("GET .*resolve")
 
 

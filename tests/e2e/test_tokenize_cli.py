@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import resource
 import subprocess
 
 import pytest
@@ -55,3 +56,11 @@ def test_refuses_what_is_not_ids():
     result = subprocess.run([BINARY, "tokenize", "--tokenizer", str(need(MODEL)), "--decode"], input=b"[1, -4]",
                             capture_output=True, timeout=60)
     assert result.returncode == 1 and len(result.stderr.splitlines()) == 1
+
+
+def test_out_of_memory_names_no_flag_it_lacks():
+    with open("/dev/zero", "rb") as endless:
+        result = subprocess.run([BINARY, "tokenize", "--tokenizer", str(need(MODEL))], stdin=endless, capture_output=True,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29)), timeout=60)
+    assert result.returncode == 1
+    assert result.stderr == b"vivace: out of memory; free some\n"
