@@ -115,7 +115,7 @@ TEST_F(Recipes, LlamaRopeOfOtherKinds) {
 
 // The trained length times the factor; what was scaled already stays.
 TEST_F(Recipes, ScalingOfRopeMakesTheContextLonger) {
-  const auto contexts = [](std::string_view name, const char* text) {
+  const auto contexts = [](const std::string& name, const char* text) {
     const ModelSpec spec =
         SpecAfter(name, [&](json::object& c) { c["rope_parameters"] = json::parse(text); });
     return std::pair(spec.context, spec.longest_context);
