@@ -2,10 +2,14 @@
 
 import concurrent.futures
 import json
+import sys
 
 import pytest
 
-from conftest import SHARED, Server
+from conftest import ROOT, SHARED, Server
+
+sys.path.insert(0, str(ROOT / "tests/oracles"))
+import hf_to_gguf  # noqa: E402
 
 TINY = SHARED / "models/tiny"
 FAMILIES = sorted(path.name for path in TINY.iterdir()) if TINY.is_dir() else []
@@ -41,11 +45,15 @@ def check_case(server, case):
         assert got == want
 
 
-@pytest.mark.parametrize("config", ["config.json", "config.v4.json"])
+@pytest.mark.parametrize("form", ["config.json", "config.v4.json", "gguf"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_answers_as_transformers(tmp_path, family, config):
-    server = Server(folder_with(tmp_path, family, config), "--isa", "reference",
-                    "--kv-cache-memory-bytes", "16MiB")
+def test_answers_as_transformers(tmp_path, family, form):
+    if form == "gguf":
+        model = tmp_path / "model.gguf"
+        hf_to_gguf.Converter(TINY / family).write(str(model), "F32")
+    else:
+        model = folder_with(tmp_path, family, form)
+    server = Server(model, "--isa", "reference", "--kv-cache-memory-bytes", "16MiB")
     try:
         for case in json.loads((TINY / family / "reference.json").read_text())["cases"]:
             check_case(server, case)

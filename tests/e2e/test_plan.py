@@ -65,7 +65,7 @@ def test_recurrent_states_are_planned(make_server):
     assert planned["state_bytes"] == 512 * 2 * 4 * (8 * 16 * 16 + 3 * 160)
     parts = ("weight_bytes", "kv_cache_bytes", "state_bytes", "work_bytes", "program_bytes")
     assert sum(planned[part] for part in parts) == planned["total_bytes"]
-    server = make_server(model, *flags)
+    server = make_server(model, *flags, "--max-itl", "0")
     # All slots at once, and every block of the cache.
     body = {"prompt": [5, 6, 7], "n": 128, "max_tokens": 58, "temperature": 1.0, "ignore_eos": True}
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
