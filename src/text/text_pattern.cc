@@ -110,7 +110,7 @@ void TextPattern::Replace(std::string_view text, std::string_view content, Stret
 }
 
 double TextPattern::MostGrowth(std::string_view content) const {
-  if (const auto* text = std::get_if<std::string>(&kind_)) {
+  if (const auto* text = std::get_if<std::string>(&kind_); text != nullptr && !text->empty()) {
     return std::max(static_cast<double>(content.size()) / static_cast<double>(text->size()), 1.0);
   }
   return static_cast<double>(content.size()) + 1;  // an empty match leaves the byte beside it
