@@ -268,8 +268,7 @@ struct HeadColumns {
 struct RecurrentArgs {
   const float* x;  // [rows, hidden]
   Norm norm;
-  const MatrixGroup* input;            // a projected row is its outputs,
-  const MatrixGroup* gates = nullptr;  // then those of this one, if there is one
+  const MatrixGroup* input;  // its outputs are a projected row
   RecurrentGeometry geometry;
   // Columns of a projected row:
   HeadColumns q = {};        // of kGatedDelta; C of kMamba2

@@ -1,6 +1,6 @@
-// From a step's rows to rotated queries and cached keys and values: the products, then what becomes
-// of their raw outputs, row by row. The same for every tier but for its linear ops, how a head is
-// normed and rotated (`Heads`) and how the cache is laid out (`Store`). Included by the tiers'
+// From the raw outputs of QKV products to rotated queries and cached keys and values, row by row.
+// The same for every tier but for how a head is normed and rotated (`Heads`) and how the cache is
+// laid out (`Store`). Included by the tiers'
 // attention files, and by latent.cc and moe.cc for what they do to each row of a step; internal
 // linkage, so that no tier can end up with another's instructions.
 #pragma once
@@ -10,50 +10,13 @@
 #include <cstdint>
 
 #include "kernels/block_ops.h"
-#include "kernels/carve.h"
-#include "kernels/linear.h"
+#include "kernels/project_rows.h"
 #include "kernels/row_ops.h"
 
 namespace vivace::kernels {
 namespace {
 
 constexpr int32_t kRowsPerItem = 8;  // handed to a worker at once; fewer rows are done in place
-
-// The workspace of norm_qkv.
-struct QkvScratch {
-  QkvScratch(const LinearOps& linear, std::byte* data, int32_t rows, int32_t hidden,
-             int64_t outputs, int threads)
-      : carve(data),
-        raw(carve.Take<float>(rows * outputs)),
-        normed(carve.Take<float>(int64_t{rows} * hidden)),
-        input(carve.Take<std::byte>(
-            static_cast<int64_t>(linear.input_bytes(rows, hidden, threads)))) {}
-
-  Carve carve;
-  float* raw;        // outputs of the products
-  float* normed;     // rows whose norm is a pass of its own
-  std::byte* input;  // of the products
-};
-
-// Q, K and V of a step as the products leave them, in the workspace.
-struct RawQkv {
-  float* rows;      // [num_rows, outputs]
-  int64_t outputs;  // q, k and v of all heads
-};
-
-[[maybe_unused]] RawQkv MultiplyQkv(const LinearOps& linear, const NormQkvArgs& args,
-                                    Workspace workspace, ThreadPool& pool) {
-  const int32_t rows = args.step.num_rows;
-  int64_t outputs = 0;
-  for (int i = 0; i < args.qkv->num_parts; ++i) outputs += args.qkv->parts[i].rows;
-  const QkvScratch scratch(linear, workspace.data, rows, args.hidden, outputs, pool.size());
-  const InputRows input =
-      WithNorm({.x = args.x, .stride = args.hidden, .rows = rows, .cols = args.hidden}, args.norm,
-               scratch.normed, pool);
-  const PreparedInput prepared = linear.prepare(input, *args.qkv, scratch.input, pool);
-  linear.multiply(*args.qkv, prepared, Epilogue::kStore, scratch.raw, outputs, pool);
-  return {scratch.raw, outputs};
-}
 
 struct RowPlace {
   const SequenceRows* sequence;
@@ -169,11 +132,11 @@ void ForStepRows(int32_t rows, const Body& body, ThreadPool& pool) {
 
 // All rows of the step.
 template <class Heads, class Store>
-void FinishQkvRows(const NormQkvArgs& args, const RawQkv& raw, const Store& store,
+void FinishQkvRows(const NormQkvArgs& args, const ProjectedRows& raw, const Store& store,
                    ThreadPool& pool) {
   ForStepRows(
       args.step.num_rows,
-      [&](int32_t row) { FinishQkvRow<Heads>(args, row, raw.rows + row * raw.outputs, store); },
+      [&](int32_t row) { FinishQkvRow<Heads>(args, row, raw.data + row * raw.stride, store); },
       pool);
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "kernels/carve.h"
+#include "kernels/project_rows.h"
 #include "kernels/row_ops.h"
 
 namespace vivace::kernels {
@@ -18,51 +18,6 @@ template <typename Body>
 void ForItems(int64_t items, bool parallel, ThreadPool& pool, const Body& body) {
   if (parallel) return pool.ForEach(items, body);
   for (int64_t i = 0; i < items; ++i) body(i);
-}
-
-int64_t Outputs(const MatrixGroup& group) {
-  int64_t outputs = 0;
-  for (int i = 0; i < group.num_parts; ++i) outputs += group.parts[i].rows;
-  return outputs;
-}
-
-struct Scratch {
-  Scratch(const LinearOps& linear, std::byte* data, int32_t rows, int32_t hidden, int64_t outputs,
-          int threads)
-      : carve(data),
-        projected(carve.Take<float>(rows * outputs)),
-        normed(carve.Take<float>(int64_t{rows} * hidden)),
-        input(carve.Take<std::byte>(
-            static_cast<int64_t>(linear.input_bytes(rows, hidden, threads)))) {}
-
-  Carve carve;
-  float* projected;
-  float* normed;     // rows whose norm is a pass of its own
-  std::byte* input;  // of the products
-};
-
-// Projected rows of a step.
-struct Projected {
-  float* rows;
-  int64_t stride;
-};
-
-Projected Project(const LinearOps& linear, const RecurrentArgs& args, Workspace workspace,
-                  ThreadPool& pool) {
-  const int32_t rows = args.step.num_rows, hidden = args.input->parts[0].cols;
-  const int64_t inputs = Outputs(*args.input);
-  const int64_t outputs = inputs + (args.gates != nullptr ? Outputs(*args.gates) : 0);
-  const Scratch scratch(linear, workspace.data, rows, hidden, outputs, pool.size());
-  VIVACE_DCHECK(scratch.carve.bytes() <= workspace.bytes);
-  const InputRows x = WithNorm({.x = args.x, .stride = hidden, .rows = rows, .cols = hidden},
-                               args.norm, scratch.normed, pool);
-  const auto multiply = [&](const MatrixGroup& group, float* out) {
-    const PreparedInput prepared = linear.prepare(x, group, scratch.input, pool);
-    linear.multiply(group, prepared, Epilogue::kStore, out, outputs, pool);
-  };
-  multiply(*args.input, scratch.projected);
-  if (args.gates != nullptr) multiply(*args.gates, scratch.projected + inputs);
-  return {scratch.projected, outputs};
 }
 
 // The channels of the convolution and where they stand in a projected row, in pieces.
@@ -124,7 +79,7 @@ float Softplus(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
 
 class Layer {
  public:
-  Layer(const RecurrentKernels& kernels, const RecurrentArgs& args, const Projected& projected,
+  Layer(const RecurrentKernels& kernels, const RecurrentArgs& args, const ProjectedRows& projected,
         ThreadPool& pool)
       : kernels_(kernels),
         args_(args),
@@ -166,7 +121,7 @@ class Layer {
   }
 
   void Convolve(const SequenceRows& sequence, const ConvPieces::Piece& piece) const {
-    float* const row = projected_.rows + sequence.first_row * projected_.stride;
+    float* const row = projected_.data + sequence.first_row * projected_.stride;
     const int64_t channels = geometry_.conv_channels();
     ConvChannels conv{
         .rows = sequence.num_rows,
@@ -228,7 +183,7 @@ class Layer {
     if (sequence.first_position == 0) std::fill_n(run.state, g.head_floats(), 0.0f);
     for (int32_t done = 0; done < sequence.num_rows; done += run.tokens) {
       const int64_t first = sequence.first_row + done;
-      const float* const row = projected_.rows + first * projected_.stride;
+      const float* const row = projected_.data + first * projected_.stride;
       run.tokens = std::min(kRunTokens, sequence.num_rows - done);
       for (int32_t t = 0; t < run.tokens; ++t) {
         const float* const token = row + t * projected_.stride;
@@ -246,7 +201,7 @@ class Layer {
   const RecurrentKernels& kernels_;
   const RecurrentArgs& args_;
   const RecurrentGeometry& geometry_;
-  const Projected projected_;
+  const ProjectedRows projected_;
   ThreadPool& pool_;
 };
 
@@ -254,9 +209,8 @@ class Layer {
 
 size_t RecurrentWorkspaceBytes(const LinearOps& linear, const WorkspaceShape& shape) {
   if (shape.recurrent_outputs == 0) return 0;
-  return Scratch(linear, nullptr, shape.max_rows, shape.hidden, shape.recurrent_outputs,
-                 shape.threads)
-      .carve.bytes();
+  return ProjectRowsBytes(linear, shape.max_rows, shape.hidden, shape.recurrent_outputs,
+                          shape.threads);
 }
 
 void RunRecurrent(const LinearOps& linear, const RecurrentKernels& kernels,
@@ -265,7 +219,9 @@ void RunRecurrent(const LinearOps& linear, const RecurrentKernels& kernels,
   VIVACE_DCHECK(args.geometry.key_dim <= RecurrentGeometry::kMaxKeyDim);
   VIVACE_DCHECK(args.geometry.conv_width >= 2 &&
                 args.geometry.conv_width <= RecurrentGeometry::kMaxConvWidth);
-  Layer(kernels, args, Project(linear, args, workspace, pool), pool).Run();
+  const ProjectedRows projected =
+      ProjectRows(linear, args.x, args.step.num_rows, args.norm, *args.input, workspace, pool);
+  Layer(kernels, args, projected, pool).Run();
 }
 
 }  // namespace vivace::kernels

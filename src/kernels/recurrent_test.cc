@@ -22,7 +22,7 @@ using Row = std::vector<double>;
 struct Shape {
   RecurrentGeometry geometry;
   bool interleaved = false;  // what belongs to a key head stands together
-  bool own_gates = false;    // b and a are products of their own
+  bool own_gates = false;    // b and a are a matrix of their own
   bool conv_bias = false;
   bool layer_norm = false;
   float min_dt = 0.0f, max_dt = INFINITY;
@@ -47,8 +47,8 @@ std::string NameOf(const Shape& shape) {
          std::to_string(g.value_dim) + ", width " + std::to_string(g.conv_width);
 }
 
-// Where the columns of a projected row stand. `outputs` are those of the input's products, `gates`
-// those of the gates'.
+// Where the columns of a projected row stand. `outputs` are those of the first matrix, `gates`
+// those of the second.
 struct Places {
   explicit Places(const Shape& shape) : g(shape.geometry), share(g.heads / g.key_heads) {
     std::vector<std::pair<HeadColumns*, int>> inputs, gated;  // and the columns of a key head
@@ -108,7 +108,7 @@ class Layer {
         pool_(threads),
         weights_(Scaled(places_.outputs, 1)),
         gate_weights_(Scaled(std::max(places_.gates, 1), 2)),
-        bias_(MakeRows(1, places_.outputs, 3)),
+        bias_(MakeRows(1, places_.outputs + places_.gates, 3)),
         norm_(MakeRows(1, shape.hidden, 4)),
         norm_bias_(MakeRows(1, shape.hidden, 5)),
         conv_(MakeRows(g_.conv_width, g_.conv_channels(), 6)),
@@ -119,9 +119,9 @@ class Layer {
         out_norm_(MakeRows(1, g_.inner(), 11)),
         states_(static_cast<size_t>(kSlots * g_.state_floats()) * sizeof(float)) {
     for (float& decay : decay_) decay = shape.decay * std::abs(decay);
-    Pack(isa, weights_, places_.outputs, &input_);
+    Pack(isa, weights_, places_.outputs);
+    if (shape.own_gates) Pack(isa, gate_weights_, places_.gates);
     input_.bias = bias_.data();
-    if (shape.own_gates) Pack(isa, gate_weights_, places_.gates, &gates_);
     std::memset(states_.data(), 0xff, states_.size());
   }
 
@@ -166,13 +166,12 @@ class Layer {
     for (float& value : values) value /= std::sqrt(static_cast<float>(shape_.hidden));
     return values;
   }
-  void Pack(Isa isa, const std::vector<float>& values, int rows, MatrixGroup* group) {
+  void Pack(Isa isa, const std::vector<float>& values, int rows) {
     std::vector<std::byte> data(values.size() * sizeof(float));
     std::memcpy(data.data(), values.data(), data.size());
     packed_.push_back(
         std::make_unique<Matrix>(GetLinearOps(isa), DType::kF32, rows, shape_.hidden, data));
-    group->num_parts = 1;
-    group->parts[0] = packed_.back()->get();
+    input_.parts[input_.num_parts++] = packed_.back()->get();
   }
   std::vector<float> Input(int sequence, int position) const {
     auto x = MakeRows(1, shape_.hidden, static_cast<uint32_t>(1000 * sequence + position));
@@ -210,17 +209,17 @@ class Layer {
       value = value * At(norm_, i) + (shape_.layer_norm ? At(norm_bias_, i) : 0);
     }
     Row out;
-    const auto multiply = [&](const std::vector<float>& weights, int rows, bool bias) {
+    const auto multiply = [&](const std::vector<float>& weights, int rows) {
       for (int r = 0; r < rows; ++r) {
-        double sum = bias ? At(bias_, r) : 0;
+        double sum = At(bias_, static_cast<int>(out.size()));
         for (int i = 0; i < shape_.hidden; ++i) {
           sum += At(weights, r * shape_.hidden + i) * n[static_cast<size_t>(i)];
         }
         out.push_back(sum);
       }
     };
-    multiply(weights_, places_.outputs, true);
-    if (shape_.own_gates) multiply(gate_weights_, places_.gates, false);
+    multiply(weights_, places_.outputs);
+    if (shape_.own_gates) multiply(gate_weights_, places_.gates);
     return out;
   }
 
@@ -355,7 +354,6 @@ class Layer {
                              .bias = shape_.layer_norm ? norm_bias_.data() : nullptr,
                              .eps = kEps},
                     .input = &input_,
-                    .gates = shape_.own_gates ? &gates_ : nullptr,
                     .geometry = g_,
                     .q = places_.q,
                     .k = places_.k,
@@ -391,7 +389,7 @@ class Layer {
   ThreadPool pool_;
   std::vector<float> weights_, gate_weights_, bias_, norm_, norm_bias_, conv_, conv_bias_, decay_,
       dt_bias_, skip_, out_norm_;
-  MatrixGroup input_, gates_;
+  MatrixGroup input_;
   std::vector<std::unique_ptr<Matrix>> packed_;
   Bytes states_;  // of each slot
   int nan_sequence_ = -1, nan_position_ = -1;

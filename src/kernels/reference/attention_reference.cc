@@ -93,13 +93,14 @@ size_t KvBlockBytes(const KvGeometry& g) {
 }
 
 size_t AttentionWorkspaceBytes(const WorkspaceShape& shape) {
-  const QkvScratch scratch(kLinearOps, nullptr, shape.max_rows, shape.hidden, shape.qkv_rows,
-                           shape.threads);
-  return std::max(scratch.carve.bytes(), ScoreBytes(shape));
+  const size_t norm_qkv =
+      ProjectRowsBytes(kLinearOps, shape.max_rows, shape.hidden, shape.qkv_rows, shape.threads);
+  return std::max(norm_qkv, ScoreBytes(shape));
 }
 
 void NormQkv(const NormQkvArgs& args, Workspace workspace, ThreadPool& pool) {
-  const RawQkv raw = MultiplyQkv(kLinearOps, args, workspace, pool);
+  const ProjectedRows raw =
+      ProjectRows(kLinearOps, args.x, args.step.num_rows, args.norm, *args.qkv, workspace, pool);
   const Layout layout(args.kv.geometry);
   FinishQkvRows<ScalarHeads>(
       args, raw,

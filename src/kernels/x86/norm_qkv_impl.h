@@ -13,9 +13,8 @@ namespace {
 
 [[maybe_unused]] size_t AttentionWorkspaceBytesImpl(const LinearOps& linear,
                                                     const WorkspaceShape& shape) {
-  const QkvScratch scratch(linear, nullptr, shape.max_rows, shape.hidden, shape.qkv_rows,
-                           shape.threads);
-  const size_t norm_qkv = scratch.carve.bytes();
+  const size_t norm_qkv =
+      ProjectRowsBytes(linear, shape.max_rows, shape.hidden, shape.qkv_rows, shape.threads);
   const size_t attention = AttentionListBytes(shape.max_sequences, shape.threads) +
                            kPartialBytesPerThread * static_cast<size_t>(shape.threads);
   return Align64(norm_qkv > attention ? norm_qkv : attention);
@@ -24,7 +23,8 @@ namespace {
 template <class V>
 void NormQkvImpl(const LinearOps& linear, const NormQkvArgs& args, Workspace workspace,
                  ThreadPool& pool) {
-  const RawQkv raw = MultiplyQkv(linear, args, workspace, pool);
+  const ProjectedRows raw =
+      ProjectRows(linear, args.x, args.step.num_rows, args.norm, *args.qkv, workspace, pool);
   WithElements<V>(args.kv.geometry.dtype, [&]<class Kv>() {
     const KvLayout<V, Kv> layout(args.kv.geometry);
     const int32_t dim = args.kv.geometry.head_dim;
