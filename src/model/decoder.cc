@@ -55,20 +55,18 @@ Result<Decoder> Decoder::Open(const ModelSource& source, std::string_view recipe
 // A configuration of Hugging Face has the trained length, which the factor of its RoPE scaling
 // makes longer; most with YaRN have both in one number. llama.cpp's converters write what is meant.
 void Decoder::ReadContext() {
-  const double trained = static_cast<double>(hparams_.context);
-  double scaled = trained;
-  if (!is_gguf() && !traits_.hf_context_is_scaled) {
-    const double factor = std::max(rope_.factor, 1.0f);
-    if (rope_.scaling == RopeScaling::kLinear) scaled = trained * factor;
-    if (rope_.scaling == RopeScaling::kDynamic) scaled = trained * factor;
-    if (rope_.scaling == RopeScaling::kYarn) scaled = rope_.original_context * factor;
-  }
   const auto tokens = [](double count) {
     return static_cast<int32_t>(std::min<double>(count, INT32_MAX));
   };
-  const bool on_demand = rope_.scaling == RopeScaling::kDynamic;
-  spec_.context = tokens(on_demand ? trained : std::max(trained, scaled));
-  if (on_demand && scaled > trained) spec_.longest_context = tokens(scaled);
+  const auto trained = static_cast<double>(hparams_.context);
+  spec_.context = tokens(trained);
+  if (is_gguf() || traits_.hf_context_is_scaled) return;
+  const double factor = rope_.factor;
+  if (rope_.scaling == RopeScaling::kLinear) spec_.context = tokens(trained * factor);
+  if (rope_.scaling == RopeScaling::kDynamic) spec_.longest_context = tokens(trained * factor);
+  if (rope_.scaling == RopeScaling::kYarn) {
+    spec_.context = tokens(std::max(trained, rope_.original_context * factor));
+  }
 }
 
 Status Decoder::ReadActivation() {

@@ -46,16 +46,14 @@ constexpr NeededKey kNeededKeys[] = {
 
 Status CheckNeededKeys(const ModelSource& source, RopeScaling scaling) {
   if (source.format() == SourceFormat::kGguf) return {};
-  const auto check = [&](std::string_view key) -> Status {
-    if (source.Has(key)) return {};
-    return source.KeyFault(ErrorCode::kCorruptData, "missing_key", key, "the file has no such key");
-  };
   for (const NeededKey& row : kNeededKeys) {
-    if (row.scaling == scaling) VIVACE_RETURN_IF_ERROR(check(row.key));
+    if (row.scaling == scaling) VIVACE_RETURN_IF_ERROR(source.GetFloat(row.key));
   }
   // Yarn's factor may follow from the context that was before.
   const bool follows = source.Has("rope.scaling.original_context_length");
-  if (scaling == RopeScaling::kYarn && !follows) return check("rope.scaling.factor");
+  if (scaling == RopeScaling::kYarn && !follows) {
+    VIVACE_RETURN_IF_ERROR(source.GetFloat("rope.scaling.factor"));
+  }
   return {};
 }
 

@@ -204,8 +204,8 @@ struct ModelSpec {
   int32_t vocab = 0;
   int32_t hidden = 0;
   int32_t context = 0;  // tokens; what RoPE scaling makes of the trained length
-  // What --max-model-len may ask for: more than `context` where doing so changes the answers to
-  // short prompts too (dynamic RoPE scaling); else 0.
+  // What --max-model-len may ask for beyond `context`, where doing so changes the answers to short
+  // prompts too (dynamic RoPE scaling). 0: nothing.
   int32_t longest_context = 0;
   float embedding_scale = 1.0f;  // of the embedding's rows
   float residual_scale = 1.0f;   // of what attention and MLP add
