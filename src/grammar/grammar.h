@@ -1,0 +1,59 @@
+// Constrained decoding behind one interface: a description of what an output may be becomes a
+// compiled grammar, and that a constraint for each choice. xgrammar stands behind it and is seen by
+// no other folder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "sample/token_constraint.h"
+
+namespace vivace {
+
+// What the output must be.
+struct GrammarSpec {
+  enum class Kind : uint8_t {
+    kJsonObject,  // any JSON object
+    kJsonSchema,  // `text`: the schema
+    kRegex,       // `text`: the pattern, matched whole
+    kChoice,      // one of `choices`
+    kEbnf,        // `text`: GBNF, root rule "root"
+    kStructural,  // `text`: xgrammar's structural tag, JSON: free text with constrained stretches
+  };
+  Kind kind = Kind::kJsonObject;
+  std::string text;
+  std::vector<std::string> choices;
+  std::string field = "response_format";  // the request's member, for errors
+};
+
+// Immutable, shared by requests and threads.
+class CompiledGrammar {
+ public:
+  virtual ~CompiledGrammar() = default;
+
+  // The shortest output it admits, in tokens, the end-of-text token not counted.
+  virtual int32_t shortest_tokens() const = 0;
+
+  struct ConstraintOptions {
+    // The grammar holds only after this token (the end of a reasoning block); -1: from the start.
+    TokenId begin_after = -1;
+    bool jump_forward = true;  // off where log-probabilities are wanted
+  };
+  virtual std::unique_ptr<TokenConstraint> NewConstraint(const ConstraintOptions& options) const = 0;
+};
+
+class GrammarCompiler {
+ public:
+  virtual ~GrammarCompiler() = default;
+
+  // Any thread but the engine's and the loop's; waits, for at most limits::kMaxGrammarCompileMs.
+  // kInvalidArgument with the spec's field for what is malformed, unbounded or asks for something
+  // that cannot be enforced (the keyword is named); what takes too long or too much memory is
+  // kInvalidArgument "grammar_too_complex". Compiled grammars are kept and found again.
+  virtual Result<std::shared_ptr<const CompiledGrammar>> Compile(const GrammarSpec& spec) = 0;
+};
+
+}  // namespace vivace

@@ -1,0 +1,44 @@
+// What one choice may say next: the interface between constrained decoding (grammar/) and the
+// sampler, so that the engine knows nothing of grammars.
+//
+// One object per choice, given to the engine with the request. The engine calls it in this order,
+// never from two threads at once: Forced, FillMask (any number of times, from a compute worker
+// while logits are sampled), Accept for every token of the output. A sequence that is set back and
+// computed again keeps its object as it is: its output has been accepted already. Nothing here may
+// throw or wait; FillMask and Accept take microseconds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace vivace {
+
+class TokenConstraint {
+ public:
+  virtual ~TokenConstraint() = default;
+
+  // Writes one bit per token of the vocabulary, 32 to a word, 1: may be drawn; ids above the
+  // grammar's own vocabulary are 0. `mask` [ceil(vocab / 32)]. False: everything may, and `mask`
+  // is unspecified. `remaining`: output tokens that may still be made, this one included; as it
+  // nears the shortest legal end, only ways to that end stay open.
+  virtual bool FillMask(int32_t remaining, std::span<uint32_t> mask) = 0;
+
+  // The token was drawn or forced. False: it was not allowed (a fault of ours); the sequence ends
+  // with an error.
+  virtual bool Accept(TokenId token) = 0;
+
+  // The output is complete and only an end-of-text token may follow.
+  virtual bool Done() const = 0;
+
+  // Appends tokens that must follow whatever the model thinks (jump-forward), at most `limit`; none
+  // is the usual case. They are not accepted yet.
+  virtual void Forced(int32_t limit, std::vector<TokenId>* tokens) = 0;
+
+  // The way to the end was imposed by FillMask's `remaining`: the answer says so.
+  virtual bool steered() const = 0;
+};
+
+}  // namespace vivace
