@@ -198,6 +198,54 @@ std::string Automaton::EndlessRule() const {
   return {};
 }
 
+std::string Automaton::LeftRecursiveRule() const {
+  // A circle among states that no byte leads through, by depth-first search.
+  enum : uint8_t { kNew, kOpen, kDone };
+  std::vector<uint8_t> marks(states(), kNew);
+  struct Visit {
+    int32_t state;
+    std::vector<int32_t> next;
+  };
+  const auto successors = [&](int32_t state) {
+    std::vector<int32_t> next;
+    for (const FSMEdge& edge : EdgesOf(state)) {
+      if (edge.IsEpsilon()) next.push_back(edge.target);
+      int32_t rule = edge.GetRefRuleId();
+      bool skip = false;
+      if (edge.IsRepeatRef()) {
+        const auto info = grammar_->complete_fsm.GetRepeatEdgeInfo(edge.GetAuxIndex());
+        rule = info.RuleId();
+        skip = info.Lower() == 0;
+      }
+      if (rule < 0) continue;
+      next.push_back(StartOf(rule));
+      if (skip || RuleCost(rule) == 0) next.push_back(edge.target);
+    }
+    return next;
+  };
+  std::vector<Visit> open;
+  for (size_t first = 0; first < states(); ++first) {
+    if (rule_of_[first] < 0 || marks[first] != kNew) continue;
+    marks[first] = kOpen;
+    open.push_back({static_cast<int32_t>(first), successors(static_cast<int32_t>(first))});
+    while (!open.empty()) {
+      if (open.back().next.empty()) {
+        marks[static_cast<size_t>(open.back().state)] = kDone;
+        open.pop_back();
+        continue;
+      }
+      const int32_t state = open.back().next.back();
+      open.back().next.pop_back();
+      uint8_t& mark = marks[static_cast<size_t>(state)];
+      if (mark == kOpen) return grammar_->GetRule(rule_of_[static_cast<size_t>(state)]).name;
+      if (mark == kDone) continue;
+      mark = kOpen;
+      open.push_back({state, successors(state)});
+    }
+  }
+  return {};
+}
+
 namespace {
 
 // What choosing a way other than the shortest costs, for Automaton::FindGrowth. The cost of a way
@@ -209,8 +257,12 @@ class Detours {
 
   Detours(const Automaton& automaton, const std::vector<int32_t>& starts,
           const std::vector<bool>& ends)
-      : automaton_(automaton), fsm_(automaton.grammar()->complete_fsm), starts_(starts),
-        ends_(ends), most_(ends.size(), kUnknown), after_rule_(starts.size(), 0) {}
+      : automaton_(automaton),
+        fsm_(automaton.grammar()->complete_fsm),
+        starts_(starts),
+        ends_(ends),
+        most_(ends.size(), kUnknown),
+        after_rule_(starts.size(), 0) {}
 
   // Ways with no bound were met (left recursion).
   bool unbounded() const { return unbounded_; }
@@ -243,7 +295,8 @@ class Detours {
           const auto [rule, again] = Used(edge);
           if (rule < 0 || automaton_.CostOf(edge.target) >= kNever) continue;
           int64_t most = MostAt(edge.target) - automaton_.CostOf(edge.target);
-          if (ends_[static_cast<size_t>(edge.target)]) most = std::max(most, AfterRule(rule_of[state]));
+          if (ends_[static_cast<size_t>(edge.target)])
+            most = std::max(most, AfterRule(rule_of[state]));
           if (again) most = std::max(most, MostAt(starts_[static_cast<size_t>(rule)]) + most);
           if (most <= AfterRule(rule)) continue;
           after_rule_[static_cast<size_t>(rule)] = most;
@@ -272,8 +325,7 @@ class Detours {
     if (edge.IsEpsilon()) return MostAt(edge.target);
     const auto [rule, again] = Used(edge);
     if (rule < 0 || automaton_.RuleCost(rule) >= kNever) return 0;
-    const int64_t lower =
-        again ? fsm_.GetRepeatEdgeInfo(edge.GetAuxIndex()).Lower() : 1;
+    const int64_t lower = again ? fsm_.GetRepeatEdgeInfo(edge.GetAuxIndex()).Lower() : 1;
     int64_t most = MostAt(starts_[static_cast<size_t>(rule)]) + rest +
                    std::max<int64_t>(lower - 1, 0) * automaton_.RuleCost(rule);
     if (lower == 0 || automaton_.RuleCost(rule) == 0) most = std::max(most, MostAt(edge.target));

@@ -57,6 +57,8 @@ class Automaton {
 
   // The name of a rule in use that cannot end; empty: all can.
   std::string EndlessRule() const;
+  // The name of a rule that may begin with itself; empty: there is none.
+  std::string LeftRecursiveRule() const;
 
  private:
   using Edges = xgrammar::Compact2DArray<xgrammar::FSMEdge>::Row;

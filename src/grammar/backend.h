@@ -5,14 +5,14 @@
 // bounds that. No exception leaves. One thread at a time.
 #pragma once
 
+#include <xgrammar/xgrammar.h>
+
 #include <memory>
 #include <string>
 
 #include "base/result.h"
 #include "grammar/lower.h"
 #include "grammar/vocabulary.h"
-
-#include <xgrammar/xgrammar.h>
 
 namespace vivace::grammar {
 

@@ -10,8 +10,8 @@ namespace {
 constexpr char32_t kLast = 0x10FFFF;
 
 void AppendEndpoint(char32_t code, std::string* out) {
-  const bool plain = (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
-                     (code >= 'a' && code <= 'z');
+  const bool plain =
+      (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') || (code >= 'a' && code <= 'z');
   if (plain) {
     out->push_back(static_cast<char>(code));
   } else if (code <= 0xFFFF) {

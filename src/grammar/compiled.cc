@@ -34,9 +34,10 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
     const int64_t least = out->automaton_->RuleCost(grammar->GetRootRuleId());
     if (least >= limits::kMaxGrammarShortest) {
       if (least < Automaton::kNever) {
-        return refuse("grammar_too_long", fmt::format("its shortest output has {} bytes; at most {} "
-                                                      "can be made",
-                                                      least, limits::kMaxGrammarShortest));
+        return refuse("grammar_too_long",
+                      fmt::format("its shortest output has {} bytes; at most {} "
+                                  "can be made",
+                                  least, limits::kMaxGrammarShortest));
       }
     }
     if (const std::string rule = out->automaton_->EndlessRule(); !rule.empty()) {
@@ -45,7 +46,12 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
                                 "that the model's vocabulary cannot spell",
                                 rule));
     }
+    if (const std::string rule = out->automaton_->LeftRecursiveRule(); !rule.empty()) {
+      return refuse("grammar_left_recursive",
+                    fmt::format("'{}' may begin with itself; put what repeats behind it", rule));
+    }
     Tracker tracker(out->automaton_);
+    if (tracker.Finished()) return refuse("grammar_empty", "its only output is the empty one");
     std::string shortest;
     std::vector<TokenId> tokens;
     if (!tracker.Shortest(limits::kMaxGrammarShortest, &shortest) ||

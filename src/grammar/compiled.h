@@ -1,6 +1,8 @@
 // A compiled grammar with what its constraints share. See grammar.h.
 #pragma once
 
+#include <xgrammar/xgrammar.h>
+
 #include <memory>
 #include <string>
 
@@ -8,8 +10,6 @@
 #include "grammar/automaton.h"
 #include "grammar/grammar.h"
 #include "grammar/vocabulary.h"
-
-#include <xgrammar/xgrammar.h>
 
 namespace vivace::grammar {
 

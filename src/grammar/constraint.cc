@@ -3,6 +3,7 @@
 #include <dlpack/dlpack.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 
 #include "base/limits.h"
@@ -61,9 +62,9 @@ bool GrammarConstraint::FillMask(int32_t remaining, std::span<uint32_t> mask) {
 }
 
 // Before the grammar holds, the output is free as long as room is left for the token it waits for
-// and the shortest output.
+// and the shortest output. With less from the start, it is cut either way.
 bool GrammarConstraint::FillBeforeBegin(int32_t remaining, std::span<uint32_t> mask) {
-  if (remaining > grammar_->shortest_tokens() + 1) return false;
+  if (remaining != grammar_->shortest_tokens() + 1) return false;
   std::ranges::fill(mask, 0u);
   Set(mask, options_.begin_after);
   steered_ = true;
@@ -86,7 +87,8 @@ bool GrammarConstraint::MakePlan() {
 }
 
 void GrammarConstraint::Steer(int32_t remaining, std::span<uint32_t> mask) {
-  if (!MakePlan()) return;
+  // Too few tokens from the start: the output will be cut, and until then it is as it comes.
+  if (!MakePlan() || plan_.size() - plan_at_ > static_cast<size_t>(std::max(remaining, 0))) return;
   const bool closed = CloseLong(remaining - 1, mask);
   if (plan_at_ < plan_.size()) Set(mask, plan_[plan_at_]);
   steered_ |= closed;

@@ -44,7 +44,8 @@ class CompiledGrammar {
     TokenId begin_after = -1;
     bool jump_forward = true;  // off where log-probabilities are wanted
   };
-  virtual std::unique_ptr<TokenConstraint> NewConstraint(const ConstraintOptions& options) const = 0;
+  virtual std::unique_ptr<TokenConstraint> NewConstraint(
+      const ConstraintOptions& options) const = 0;
 };
 
 class GrammarCompiler {
@@ -65,8 +66,8 @@ struct GrammarCompilerConfig {
   int32_t max_compile_ms = limits::kMaxGrammarCompileMs;
 };
 
-// `vocab_size`: how many logits the model has. Costs a copy of the vocabulary's bytes; the worker is
-// started when it is first needed.
+// `vocab_size`: how many logits the model has. Costs a copy of the vocabulary's bytes; the worker
+// is started when it is first needed.
 std::unique_ptr<GrammarCompiler> NewGrammarCompiler(const Tokenizer& tokenizer, int32_t vocab_size,
                                                     GrammarCompilerConfig config);
 

@@ -65,7 +65,8 @@ std::string JsonText(const json::value& value) {
       out += "}";
       break;
     }
-    default: out = json::serialize(value);
+    default:
+      out = json::serialize(value);
   }
   return out;
 }

@@ -35,8 +35,8 @@ Result<Lowered> LowerChoice(const GrammarSpec& spec) {
   for (const std::string& choice : spec.choices) {
     bytes += choice.size();
     if (bytes > limits::kMaxGrammarBytes) {
-      return Refuse(spec, "choices_too_large", fmt::format("the choices have more than {} bytes",
-                                                           limits::kMaxGrammarBytes));
+      return Refuse(spec, "choices_too_large",
+                    fmt::format("the choices have more than {} bytes", limits::kMaxGrammarBytes));
     }
     if (choice.empty()) return Refuse(spec, "empty_choice", "a choice is the empty text");
     if (!utf8::IsValid(choice) || choice.find('\0') != std::string::npos) {

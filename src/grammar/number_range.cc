@@ -40,7 +40,8 @@ std::string SameLength(std::string_view low, std::string_view high) {
     --to;
   }
   if (from <= to) {
-    options.push_back(rest == 0 ? Digits(from, to) : Seq({Digits(from, to), AnyDigits(rest, rest)}));
+    options.push_back(rest == 0 ? Digits(from, to)
+                                : Seq({Digits(from, to), AnyDigits(rest, rest)}));
   }
   if (!last.empty()) options.push_back(last);
   return Either(options);
@@ -52,7 +53,8 @@ std::string NaturalRange(int64_t low, int64_t high) {
   while (low <= high) {
     const std::string text = std::to_string(low);
     const std::string nines(text.size(), '9');
-    const int64_t end = std::min(high, static_cast<int64_t>(std::strtoll(nines.c_str(), nullptr, 10)));
+    const int64_t end =
+        std::min(high, static_cast<int64_t>(std::strtoll(nines.c_str(), nullptr, 10)));
     options.push_back(SameLength(text, std::to_string(end)));
     low = end + 1;
   }
@@ -103,7 +105,8 @@ Decimal ToDecimal(double magnitude) {
 class Fraction {
  public:
   Fraction(const Edge* low, const Edge* high)
-      : low_(low), high_(high),
+      : low_(low),
+        high_(high),
         most_(std::max({kFractionDigits, Length(low) + 4, Length(high) + 4})) {}
 
   // Nothing or a point with digits; nothing at all where no value is left.
@@ -225,8 +228,8 @@ std::string Multiples(int64_t factor, EbnfWriter* out) {
     std::vector<std::string> options;
     for (int digit = first; digit <= 9; ++digit) {
       const auto next = static_cast<size_t>((rest * 10 + digit) % factor);
-      options.push_back(Seq({Digits(static_cast<char>('0' + digit), static_cast<char>('0' + digit)),
-                             names[next]}));
+      options.push_back(Seq(
+          {Digits(static_cast<char>('0' + digit), static_cast<char>('0' + digit)), names[next]}));
     }
     return options;
   };

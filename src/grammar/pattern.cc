@@ -9,7 +9,9 @@ namespace vivace::grammar {
 namespace {
 
 // Sums and products that stop at "no bound".
-int64_t Plus(int64_t a, int64_t b) { return a == kUnbounded || b == kUnbounded ? kUnbounded : a + b; }
+int64_t Plus(int64_t a, int64_t b) {
+  return a == kUnbounded || b == kUnbounded ? kUnbounded : a + b;
+}
 
 int64_t Times(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return 0;
@@ -21,14 +23,22 @@ int64_t Times(int64_t a, int64_t b) {
 // A character that a JSON string must escape, as the shortest escape.
 std::string JsonEscape(char32_t code) {
   switch (code) {
-    case '"': return Literal("\\\"");
-    case '\\': return Literal("\\\\");
-    case '\b': return Literal("\\b");
-    case '\f': return Literal("\\f");
-    case '\n': return Literal("\\n");
-    case '\r': return Literal("\\r");
-    case '\t': return Literal("\\t");
-    default: break;
+    case '"':
+      return Literal("\\\"");
+    case '\\':
+      return Literal("\\\\");
+    case '\b':
+      return Literal("\\b");
+    case '\f':
+      return Literal("\\f");
+    case '\n':
+      return Literal("\\n");
+    case '\r':
+      return Literal("\\r");
+    case '\t':
+      return Literal("\\t");
+    default:
+      break;
   }
   static constexpr char kHex[] = "0123456789abcdef";
   std::string escape = "\\u00";
@@ -57,7 +67,8 @@ Pattern Pattern::Repeated(Pattern part, int64_t min, int64_t max) {
 
 Lengths LengthsOf(const Pattern& pattern) {
   switch (pattern.kind) {
-    case Pattern::Kind::kSet: return {1, 1};
+    case Pattern::Kind::kSet:
+      return {1, 1};
     case Pattern::Kind::kConcat: {
       Lengths sum;
       for (const Pattern& part : pattern.parts) {
@@ -101,7 +112,8 @@ std::string ToExpression(const CodePoints& set, Spelling spelling) {
 std::string ToExpression(const Pattern& pattern, Spelling spelling) {
   std::vector<std::string> parts;
   switch (pattern.kind) {
-    case Pattern::Kind::kSet: return ToExpression(pattern.set, spelling);
+    case Pattern::Kind::kSet:
+      return ToExpression(pattern.set, spelling);
     case Pattern::Kind::kConcat:
       for (const Pattern& part : pattern.parts) parts.push_back(ToExpression(part, spelling));
       return Seq(parts);

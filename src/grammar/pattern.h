@@ -20,10 +20,10 @@ namespace vivace::grammar {
 
 struct Pattern {
   enum class Kind : uint8_t { kSet, kConcat, kEither, kRepeat };
-  Kind kind = Kind::kConcat;     // an empty concatenation matches the empty text
-  CodePoints set;                // kSet
-  std::vector<Pattern> parts;    // kConcat, kEither; one for kRepeat
-  int64_t min = 0, max = 0;      // kRepeat; max may be kUnbounded
+  Kind kind = Kind::kConcat;   // an empty concatenation matches the empty text
+  CodePoints set;              // kSet
+  std::vector<Pattern> parts;  // kConcat, kEither; one for kRepeat
+  int64_t min = 0, max = 0;    // kRepeat; max may be kUnbounded
 
   static Pattern Of(CodePoints set);
   static Pattern Repeated(Pattern part, int64_t min, int64_t max);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -24,12 +25,12 @@ Class Same(CodePoints set) { return {set, set}; }
 const CodePoints kAsciiWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const CodePoints kDigits = {{'0', '9'}};
 // Not a word, digit or space character in any dialect: ASCII, and general punctuation.
-const CodePoints kNeverWord = {{1, '/'}, {':', '@'}, {'[', '^'}, {'`', '`'}, {'{', 0x7F},
-                               {0x2010, 0x2027}};
+const CodePoints kNeverWord = {{1, '/'},   {':', '@'},  {'[', '^'},
+                               {'`', '`'}, {'{', 0x7F}, {0x2010, 0x2027}};
 const CodePoints kNeverDigit = {{1, '/'}, {':', 0x65F}, {0x2010, 0x2027}, {0x3041, 0xA4CF}};
-const CodePoints kSpaces = {{'\t', '\r'}, {' ', ' '}, {0xA0, 0xA0}, {0x1680, 0x1680},
-                            {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F},
-                            {0x205F, 0x205F}, {0x3000, 0x3000}};
+const CodePoints kSpaces = {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},
+                            {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
+                            {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
 const CodePoints kMaybeSpaces = [] {
   CodePoints set = kSpaces;
   set.Add(0x1C, 0x1F);
@@ -41,13 +42,20 @@ const CodePoints kLineEnds = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}, {0x8
 
 std::optional<Class> ClassEscape(char32_t letter) {
   switch (letter) {
-    case 'd': return Class{kDigits, kNeverDigit.Complement()};
-    case 'D': return Class{kNeverDigit, kDigits.Complement()};
-    case 'w': return Class{kAsciiWord, kNeverWord.Complement()};
-    case 'W': return Class{kNeverWord, kAsciiWord.Complement()};
-    case 's': return Class{kSpaces, kMaybeSpaces};
-    case 'S': return Class{kMaybeSpaces.Complement(), kSpaces.Complement()};
-    default: return std::nullopt;
+    case 'd':
+      return Class{kDigits, kNeverDigit.Complement()};
+    case 'D':
+      return Class{kNeverDigit, kDigits.Complement()};
+    case 'w':
+      return Class{kAsciiWord, kNeverWord.Complement()};
+    case 'W':
+      return Class{kNeverWord, kAsciiWord.Complement()};
+    case 's':
+      return Class{kSpaces, kMaybeSpaces};
+    case 'S':
+      return Class{kMaybeSpaces.Complement(), kSpaces.Complement()};
+    default:
+      return std::nullopt;
   }
 }
 
@@ -64,10 +72,22 @@ class Parser {
     if (!utf8::IsValid(text_)) return Refuse("it is not UTF-8");
     VIVACE_ASSIGN(Pattern pattern, ParseEither(0));
     if (!AtEnd()) return Refuse("')' closes no group");
+    if (Repeats(pattern) > limits::kMaxGrammarRepeat) {
+      return Refuse("its repeats of repeats multiply to more than {}", limits::kMaxGrammarRepeat);
+    }
     return pattern;
   }
 
  private:
+  // How often the most repeated part is written, where counts say so.
+  static int64_t Repeats(const Pattern& pattern) {
+    int64_t most = 1;
+    for (const Pattern& part : pattern.parts) most = std::max(most, Repeats(part));
+    if (pattern.kind != Pattern::Kind::kRepeat) return most;
+    const int64_t times = std::max<int64_t>({pattern.min, pattern.max, 1});
+    return most > limits::kMaxGrammarRepeat ? most : most * times;
+  }
+
   template <typename... Args>
   tl::unexpected<Error> Refuse(fmt::format_string<Args...> format, Args&&... args) const {
     return Fail(ErrorCode::kInvalidArgument, "bad_pattern", std::string(field_),
@@ -256,17 +276,25 @@ class Parser {
     if (auto cls = ClassEscape(c)) return *cls;
     const auto one = [](char32_t code) { return Same({{code, code}}); };
     switch (c) {
-      case 't': return one('\t');
-      case 'n': return one('\n');
-      case 'r': return one('\r');
-      case 'f': return one('\f');
-      case 'v': return one('\v');
-      case 'x': return ParseHex(2);
-      case 'u': return ParseUnicode();
+      case 't':
+        return one('\t');
+      case 'n':
+        return one('\n');
+      case 'r':
+        return one('\r');
+      case 'f':
+        return one('\f');
+      case 'v':
+        return one('\v');
+      case 'x':
+        return ParseHex(2);
+      case 'u':
+        return ParseUnicode();
       case 'b':
         if (in_set) return one('\b');
         break;
-      default: break;
+      default:
+        break;
     }
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     if (letter) return Refuse("the escape '\\{}' is not offered", static_cast<char>(c));

@@ -11,12 +11,31 @@ namespace vivace::grammar {
 namespace {
 
 // Keywords that say nothing about which values are valid.
-constexpr std::string_view kAnnotations[] = {
-    "$anchor",      "$comment",        "$defs",       "$id",           "$schema",
-    "$vocabulary",  "contentEncoding", "contentMediaType", "contentSchema", "default",
-    "definitions",  "deprecated",      "description", "discriminator", "enumDescriptions",
-    "enumNames",    "example",         "examples",    "externalDocs",  "propertyOrdering",
-    "readOnly",     "strict",          "title",       "writeOnly",     "xml"};
+constexpr std::string_view kAnnotations[] = {"$anchor",
+                                             "$comment",
+                                             "$defs",
+                                             "$id",
+                                             "$schema",
+                                             "$vocabulary",
+                                             "contentEncoding",
+                                             "contentMediaType",
+                                             "contentSchema",
+                                             "default",
+                                             "definitions",
+                                             "deprecated",
+                                             "description",
+                                             "discriminator",
+                                             "enumDescriptions",
+                                             "enumNames",
+                                             "example",
+                                             "examples",
+                                             "externalDocs",
+                                             "propertyOrdering",
+                                             "readOnly",
+                                             "strict",
+                                             "title",
+                                             "writeOnly",
+                                             "xml"};
 
 // Read by Objects and Arrays together, or by SchemaReader.
 constexpr std::string_view kElsewhere[] = {
@@ -24,11 +43,20 @@ constexpr std::string_view kElsewhere[] = {
     "items", "oneOf",           "patternProperties",    "prefixItems", "properties"};
 
 // Known, and beyond what a grammar can hold to.
-constexpr std::string_view kNotEnforced[] = {
-    "$dynamicAnchor",    "$dynamicRef",      "$recursiveAnchor", "$recursiveRef",
-    "contains",          "dependencies",     "dependentRequired", "dependentSchemas",
-    "else",              "if",               "maxContains",      "minContains",
-    "not",               "then"};
+constexpr std::string_view kNotEnforced[] = {"$dynamicAnchor",
+                                             "$dynamicRef",
+                                             "$recursiveAnchor",
+                                             "$recursiveRef",
+                                             "contains",
+                                             "dependencies",
+                                             "dependentRequired",
+                                             "dependentSchemas",
+                                             "else",
+                                             "if",
+                                             "maxContains",
+                                             "minContains",
+                                             "not",
+                                             "then"};
 
 template <size_t N>
 bool Has(const std::string_view (&names)[N], std::string_view name) {
@@ -50,10 +78,13 @@ std::string Escaped(std::string_view member) {
 }
 
 TypeBits BitsOf(std::string_view name) {
-  constexpr std::pair<std::string_view, TypeBits> kNames[] = {
-      {"null", kNull},     {"boolean", kBoolean}, {"integer", kInteger},
-      {"string", kString}, {"array", kArray},     {"object", kObject},
-      {"number", kInteger | kFraction}};
+  constexpr std::pair<std::string_view, TypeBits> kNames[] = {{"null", kNull},
+                                                              {"boolean", kBoolean},
+                                                              {"integer", kInteger},
+                                                              {"string", kString},
+                                                              {"array", kArray},
+                                                              {"object", kObject},
+                                                              {"number", kInteger | kFraction}};
   for (const auto& [known, bits] : kNames) {
     if (known == name) return bits;
   }
@@ -283,8 +314,8 @@ Status KeywordReader::Format(const json::value& value) {
   }
   if (FormatIsAnnotation(name)) return {};
   if (FormatPattern(name).empty()) {
-    return Refuse("format", fmt::format("'{}' cannot be enforced; these can: {}", name,
-                                        EnforcedFormats()));
+    return Refuse("format",
+                  fmt::format("'{}' cannot be enforced; these can: {}", name, EnforcedFormats()));
   }
   if (shape_.format && *shape_.format != name) {
     return Refuse("format", "two formats for one string cannot be enforced");
@@ -352,8 +383,9 @@ Status KeywordReader::Unevaluated(const json::value& value) {
     const bool open = schema_.contains("additionalProperties") || schema_.contains("items");
     if (!closed || !open) return {};
   }
-  return reader_.Refuse(where_, "unevaluatedProperties and unevaluatedItems can be enforced only as "
-                                "true, or as false where nothing else opens the schema");
+  return reader_.Refuse(where_,
+                        "unevaluatedProperties and unevaluatedItems can be enforced only as "
+                        "true, or as false where nothing else opens the schema");
 }
 
 // The members' schemas of this object and of the shape so far hold together: a member that one
@@ -381,16 +413,19 @@ Status KeywordReader::Objects() {
   if (patterns != nullptr) {
     const json::object* list = patterns->if_object();
     if (list == nullptr) return Refuse("patternProperties", "must be an object of schemas");
-    const bool alone = list->size() <= 1 && !shape.pattern_property && shape.properties.empty() &&
-                       (named == nullptr || named->empty()) &&
-                       (additional == nullptr || (additional->is_bool() && !additional->get_bool()));
+    const bool alone =
+        list->size() <= 1 && !shape.pattern_property && shape.properties.empty() &&
+        (named == nullptr || named->empty()) &&
+        (additional == nullptr || (additional->is_bool() && !additional->get_bool()));
     if (!alone) {
-      return Refuse("patternProperties", "can be enforced for one pattern, without properties and "
-                                         "additionalProperties");
+      return Refuse("patternProperties",
+                    "can be enforced for one pattern, without properties and "
+                    "additionalProperties");
     }
     for (const auto& member : *list) {
       const std::string key(member.key());
-      VIVACE_ASSIGN(SchemaRef sub, Sub(At("patternProperties") + "/" + Escaped(key), member.value()));
+      VIVACE_ASSIGN(SchemaRef sub,
+                    Sub(At("patternProperties") + "/" + Escaped(key), member.value()));
       shape.pattern_property.emplace(key, Schemas{std::move(sub)});
     }
   } else if (shape.pattern_property && named != nullptr && !named->empty()) {

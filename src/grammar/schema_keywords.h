@@ -11,7 +11,9 @@ namespace vivace::grammar {
 class KeywordReader {
  public:
   KeywordReader(const SchemaReader& reader, const SchemaRef& schema, Shape* shape)
-      : reader_(reader), schema_(schema.schema->get_object()), where_(schema.where),
+      : reader_(reader),
+        schema_(schema.schema->get_object()),
+        where_(schema.where),
         shape_(*shape) {}
 
   // All keywords but $ref, allOf, anyOf and oneOf. A contradiction inside this one schema is an

@@ -82,9 +82,10 @@ Result<std::optional<std::vector<SchemaWriter::Member>>> SchemaWriter::Members(c
       continue;
     }
     if (object.pattern_property || object.names) {
-      return reader_.Refuse(shape.where, fmt::format("required: '{}' must be one of properties where "
-                                                     "keys are restricted by pattern",
-                                                     name));
+      return reader_.Refuse(shape.where,
+                            fmt::format("required: '{}' must be one of properties where "
+                                        "keys are restricted by pattern",
+                                        name));
     }
     VIVACE_ASSIGN(const bool possible, add(name, object.additional.value_or(Schemas{}), true));
     if (!possible) {
@@ -101,8 +102,9 @@ Result<std::string> SchemaWriter::OtherKey(const Shape& shape) {
   const ObjectShape& object = shape.object;
   if (object.names) {
     if (!object.properties.empty() || !object.required.empty()) {
-      return reader_.Refuse(shape.where, "propertyNames cannot be enforced together with properties "
-                                         "and required");
+      return reader_.Refuse(shape.where,
+                            "propertyNames cannot be enforced together with properties "
+                            "and required");
     }
     static const json::value kText = {{"type", "string"}};
     Schemas names = *object.names;
@@ -204,17 +206,20 @@ Result<Expression> SchemaWriter::Object(const Shape& shape) {
   if (counts.min <= required) counts.min = 0;
   if (!other && counts.max >= static_cast<int64_t>(members->size())) counts.max = kUnbounded;
   if (other && counts.min > std::max<int64_t>(1, required)) {
-    return reader_.Refuse(shape.where, "minProperties over 1 cannot be enforced where members may "
-                                       "have any name: one could be written twice");
+    return reader_.Refuse(shape.where,
+                          "minProperties over 1 cannot be enforced where members may "
+                          "have any name: one could be written twice");
   }
   const int64_t columns = std::max<int64_t>({counts.min, counts.max, 1}) + 1;
   if (columns * (static_cast<int64_t>(members->size()) + 1) > kMostMemberStates) {
-    return reader_.Refuse(shape.where, "minProperties or maxProperties is too large to be enforced");
+    return reader_.Refuse(shape.where,
+                          "minProperties or maxProperties is too large to be enforced");
   }
   const std::string chain = MemberChain(counts, *members, other);
   if (chain.empty()) {
-    return reader_.Refuse(shape.where, "required, minProperties, maxProperties and the properties "
-                                       "leave no valid object");
+    return reader_.Refuse(shape.where,
+                          "required, minProperties, maxProperties and the properties "
+                          "leave no valid object");
   }
   return Expression(Seq({Literal("{"), "ws", chain, "ws", Literal("}")}));
 }

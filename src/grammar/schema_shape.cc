@@ -89,19 +89,24 @@ double NumberOf(const json::value& value) {
 
 TypeBits TypeOf(const json::value& value) {
   switch (value.kind()) {
-    case json::kind::null: return kNull;
-    case json::kind::bool_: return kBoolean;
-    case json::kind::string: return kString;
-    case json::kind::array: return kArray;
-    case json::kind::object: return kObject;
+    case json::kind::null:
+      return kNull;
+    case json::kind::bool_:
+      return kBoolean;
+    case json::kind::string:
+      return kString;
+    case json::kind::array:
+      return kArray;
+    case json::kind::object:
+      return kObject;
     case json::kind::double_: {
       const double number = value.get_double();
-      return number == static_cast<double>(static_cast<int64_t>(
-                           std::clamp(number, -9e18, 9e18)))
+      return number == static_cast<double>(static_cast<int64_t>(std::clamp(number, -9e18, 9e18)))
                  ? kInteger
                  : kFraction;
     }
-    default: return kInteger;
+    default:
+      return kInteger;
   }
 }
 
@@ -121,8 +126,8 @@ bool Admits(const Shape& shape, const json::value& value) {
     const bool high = !shape.upper || number < shape.upper->value ||
                       (number == shape.upper->value && !shape.upper->strict);
     const bool multiple =
-        !shape.whole_only || (TypeOf(value) == kInteger && static_cast<int64_t>(number) %
-                                                                   shape.multiple_of == 0);
+        !shape.whole_only ||
+        (TypeOf(value) == kInteger && static_cast<int64_t>(number) % shape.multiple_of == 0);
     return low && high && multiple;
   }
   if (value.is_string()) {
@@ -135,7 +140,8 @@ bool Admits(const Shape& shape, const json::value& value) {
   return true;
 }
 
-tl::unexpected<Error> SchemaReader::Refuse(const std::string& where, const std::string& what) const {
+tl::unexpected<Error> SchemaReader::Refuse(const std::string& where,
+                                           const std::string& what) const {
   return Fail(ErrorCode::kInvalidArgument, "schema_not_enforceable", field_, "schema at {}: {}",
               where.empty() ? "its root" : where, what);
 }
@@ -288,10 +294,11 @@ Result<bool> SchemaReader::Disjoint(const Shape& a, const Shape& b, int depth) {
   if (common == 0) return true;
   if (common != kObject || depth >= kDisjointDepth) return false;
   const auto closed_to = [](const ObjectShape& object, const std::string& name) {
-    const bool named = std::ranges::any_of(object.properties,
-                                           [&](const auto& p) { return p.first == name; });
+    const bool named =
+        std::ranges::any_of(object.properties, [&](const auto& p) { return p.first == name; });
     return !named && object.additional &&
-           std::ranges::any_of(*object.additional, [](const auto& s) { return IsFalse(*s.schema); });
+           std::ranges::any_of(*object.additional,
+                               [](const auto& s) { return IsFalse(*s.schema); });
   };
   const auto schemas_of = [](const ObjectShape& object, const std::string& name) {
     for (const auto& [known, schemas] : object.properties) {

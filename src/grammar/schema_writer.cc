@@ -13,16 +13,16 @@ namespace {
 
 using Expression = std::optional<std::string>;
 
-constexpr int64_t kMostMultiples = 1'000;   // written out one by one
-constexpr int64_t kMostRemainders = 200;    // of an automaton
+constexpr int64_t kMostMultiples = 1'000;  // written out one by one
+constexpr int64_t kMostRemainders = 200;   // of an automaton
 
 // Values that an enum lists and other keywords of the same schema would have to be checked against.
 bool ChecksMore(const Shape& shape) {
   const ObjectShape& object = shape.object;
   return shape.pattern || shape.format || shape.array.items || !shape.array.prefix.empty() ||
          shape.array.min > 0 || shape.array.max != kUnbounded || !object.properties.empty() ||
-         !object.required.empty() || object.additional || object.pattern_property ||
-         object.names || object.min > 0 || object.max != kUnbounded;
+         !object.required.empty() || object.additional || object.pattern_property || object.names ||
+         object.min > 0 || object.max != kUnbounded;
 }
 
 }  // namespace
@@ -45,8 +45,8 @@ Result<Expression> SchemaWriter::Value(const Schemas& schemas) {
     return found->second.name;
   }
   if (depth_ >= limits::kMaxSchemaDepth) {
-    return reader_.Refuse(schemas[0].where, fmt::format("schemas nest more than {} deep",
-                                                        limits::kMaxSchemaDepth));
+    return reader_.Refuse(schemas[0].where,
+                          fmt::format("schemas nest more than {} deep", limits::kMaxSchemaDepth));
   }
   const std::string name = out_.Reserve("v");
   Rule& rule = rules_[key];
@@ -103,8 +103,9 @@ Result<Expression> SchemaWriter::Values(const Shape& shape) {
     if (Admits(shape, *value)) options.push_back(Literal(JsonText(*value)));
   }
   if (ChecksMore(shape) && !options.empty()) {
-    return reader_.Refuse(shape.where, "enum and const cannot be enforced together with keywords "
-                                       "other than type, ranges and lengths");
+    return reader_.Refuse(shape.where,
+                          "enum and const cannot be enforced together with keywords "
+                          "other than type, ranges and lengths");
   }
   if (options.empty()) return Expression();
   return Expression(Either(options));
@@ -133,7 +134,8 @@ Result<Expression> SchemaWriter::Whole(const Shape& shape) {
   if (!shape.lower && !shape.upper && factor <= kMostRemainders) {
     return Expression(Multiples(factor, &out_));
   }
-  const int64_t first = low / factor + (low % factor > 0), last = high / factor - (high % factor < 0);
+  const int64_t first = low / factor + (low % factor > 0),
+                last = high / factor - (high % factor < 0);
   if (first > last) return Expression();
   if (last - first >= kMostMultiples) {
     return reader_.Refuse(shape.where, fmt::format("multipleOf can be enforced up to {}, or with a "
@@ -178,8 +180,8 @@ Result<Expression> SchemaWriter::String(const Shape& shape) {
                                                      limits::kMaxGrammarRepeat));
     }
   }
-  return Expression(Seq({Literal("\""), Repeat("char", shape.min_length, shape.max_length),
-                         Literal("\"")}));
+  return Expression(
+      Seq({Literal("\""), Repeat("char", shape.min_length, shape.max_length), Literal("\"")}));
 }
 
 // Lengths beside a pattern hold where they follow from it, or where it repeats one set.
@@ -187,14 +189,14 @@ Result<Expression> SchemaWriter::StringOf(const Shape& shape, const Pattern& giv
   Pattern pattern = given;
   const Lengths lengths = LengthsOf(pattern);
   const int64_t min = shape.min_length, max = shape.max_length;
-  const bool fits_max =
-      max == kUnbounded || (lengths.max != kUnbounded && lengths.max <= max);
+  const bool fits_max = max == kUnbounded || (lengths.max != kUnbounded && lengths.max <= max);
   if (lengths.min < min || !fits_max) {
-    const bool one_set = pattern.kind == Pattern::Kind::kRepeat &&
-                         pattern.parts[0].kind == Pattern::Kind::kSet;
+    const bool one_set =
+        pattern.kind == Pattern::Kind::kRepeat && pattern.parts[0].kind == Pattern::Kind::kSet;
     if (!one_set) {
-      return reader_.Refuse(shape.where, "minLength and maxLength cannot be enforced together with "
-                                         "this pattern or format");
+      return reader_.Refuse(shape.where,
+                            "minLength and maxLength cannot be enforced together with "
+                            "this pattern or format");
     }
     pattern.min = std::max(pattern.min, min);
     if (!fits_max) pattern.max = max;

@@ -189,7 +189,8 @@ std::optional<uint8_t> Tracker::ForcedByte() const {
 
 bool Tracker::SameAsBefore() const {
   const int32_t at = position();
-  if (at < 1 || is_completed_[static_cast<size_t>(at)] != is_completed_[static_cast<size_t>(at) - 1]) {
+  if (at < 1 ||
+      is_completed_[static_cast<size_t>(at)] != is_completed_[static_cast<size_t>(at) - 1]) {
     return false;
   }
   const States now = scanable_state_history_[at], before = scanable_state_history_[at - 1];

@@ -11,9 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "grammar/automaton.h"
-
 #include "earley_parser.h"  // xgrammar's
+#include "grammar/automaton.h"
 
 namespace vivace::grammar {
 
@@ -55,7 +54,9 @@ class Tracker : private xgrammar::EarleyParser {
     int64_t least, most;
   };
 
-  States LatestStates() const { return scanable_state_history_[scanable_state_history_.size() - 1]; }
+  States LatestStates() const {
+    return scanable_state_history_[scanable_state_history_.size() - 1];
+  }
   int32_t position() const { return static_cast<int32_t>(scanable_state_history_.size()) - 1; }
   void FindBehind();
   bool Improve(Behind* behind);
@@ -65,8 +66,8 @@ class Tracker : private xgrammar::EarleyParser {
   const State* Cheapest() const;
 
   std::shared_ptr<const Automaton> automaton_;
-  std::vector<Behind> behind_;       // of all positions, one after the other
-  std::vector<size_t> begin_;        // where a position's begin
+  std::vector<Behind> behind_;  // of all positions, one after the other
+  std::vector<size_t> begin_;   // where a position's begin
 };
 
 }  // namespace vivace::grammar

@@ -58,8 +58,7 @@ void Vocabulary::BuildTrie() {
       last_token = token;
       continue;
     }
-    const size_t common = static_cast<size_t>(
-        std::ranges::mismatch(text, last).in1 - text.begin());
+    const size_t common = static_cast<size_t>(std::ranges::mismatch(text, last).in1 - text.begin());
     while (open.size() > common) {
       nodes_[static_cast<size_t>(open.back())].end = static_cast<int32_t>(nodes_.size());
       open.pop_back();

@@ -47,10 +47,10 @@ class Vocabulary {
   // begin at i + 1, the next sibling is `end`.
   struct Node {
     int32_t end;
-    TokenId token;    // the least one of these bytes, or -1
-    uint16_t depth;   // bytes, 1 for a child of the root
+    TokenId token;   // the least one of these bytes, or -1
+    uint16_t depth;  // bytes, 1 for a child of the root
     uint8_t byte;
-    bool more;        // several tokens have these bytes
+    bool more;  // several tokens have these bytes
   };
   std::span<const Node> nodes() const { return nodes_; }
   // The next token with the same bytes, or -1.

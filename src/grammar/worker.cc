@@ -35,7 +35,8 @@ bool ReadAll(char* data, size_t size) {
 
 bool ReadMessage(std::string* payload) {
   uint32_t size = 0;
-  if (!ReadAll(reinterpret_cast<char*>(&size), sizeof(size)) || size > wire::kMostBytes) return false;
+  if (!ReadAll(reinterpret_cast<char*>(&size), sizeof(size)) || size > wire::kMostBytes)
+    return false;
   payload->resize(size);
   return ReadAll(payload->data(), size);
 }
@@ -77,7 +78,8 @@ void LimitMemory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  const rlim_t most = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + limits::kGrammarWorkerBytes;
+  const rlim_t most =
+      pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + limits::kGrammarWorkerBytes;
   const rlimit limit = {most, most};
   setrlimit(RLIMIT_AS, &limit);
 #endif
@@ -95,7 +97,8 @@ std::string Answer(const xgrammar::TokenizerInfo& tokens, std::string_view reque
     const auto compiled = CompileText(tokens, text);
     if (compiled) return reply(wire::Status::kCompiled, compiled->SerializeJSON());
     const bool complex = compiled.error().reason == "grammar_too_complex";
-    return reply(complex ? wire::Status::kTooComplex : wire::Status::kBad, compiled.error().message);
+    return reply(complex ? wire::Status::kTooComplex : wire::Status::kBad,
+                 compiled.error().message);
   } catch (const std::exception&) {
     return reply(wire::Status::kTooComplex, "it takes too much memory to compile");
   }

@@ -6,6 +6,8 @@
 // answered by a status byte and xgrammar's serialised grammar, or a sentence.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <memory>
 #include <string>
@@ -15,8 +17,6 @@
 #include "base/result.h"
 #include "grammar/lower.h"
 #include "grammar/vocabulary.h"
-
-#include <sys/types.h>
 
 namespace vivace::grammar {
 

@@ -34,7 +34,8 @@ bool WaitFor(int socket, short events, Clock::time_point deadline) {
 // group of its own, so that Ctrl-C is the server's alone. -1: it cannot be started.
 pid_t Spawn(const std::vector<std::string>& command, int socket) {
   std::vector<char*> arguments;
-  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : command)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
@@ -50,12 +51,12 @@ pid_t Spawn(const std::vector<std::string>& command, int socket) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                            POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   char* no_environment[] = {nullptr};
   pid_t pid = -1;
-  const int failed = posix_spawn(&pid, command[0].c_str(), &files, &attributes, arguments.data(),
-                                 no_environment);
+  const int failed =
+      posix_spawn(&pid, command[0].c_str(), &files, &attributes, arguments.data(), no_environment);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   return failed == 0 ? pid : -1;
@@ -101,7 +102,8 @@ Status WorkerProcess::Start(Clock::time_point deadline) {
   std::string message;
   wire::PutU32(static_cast<uint32_t>(vocabulary_->size()), &message);
   wire::PutU32(static_cast<uint32_t>(vocabulary_->stop().size()), &message);
-  for (const TokenId stop : vocabulary_->stop()) wire::PutU32(static_cast<uint32_t>(stop), &message);
+  for (const TokenId stop : vocabulary_->stop())
+    wire::PutU32(static_cast<uint32_t>(stop), &message);
   for (const std::string& token : vocabulary_->tokens()) wire::PutText(token, &message);
   if (Send(message, deadline)) return {};
   Stop();
@@ -162,15 +164,16 @@ Result<std::string> WorkerProcess::Compile(const Lowered& text, std::chrono::mil
       !Receive(&answer, deadline)) {
     const bool late = Clock::now() >= deadline;
     Stop();
-    return Fail(ErrorCode::kInvalidArgument, "grammar_too_complex", "",
-                late ? "it takes longer than {} ms to compile" : "it cannot be compiled (limit {} ms)",
+    return Fail(ErrorCode::kInvalidArgument, "grammar_too_complex", "", "{} (limit {} ms)",
+                late ? "it takes too long to compile" : "it takes too much memory to compile",
                 time.count());
   }
   const auto status = static_cast<wire::Status>(answer[0]);
   answer.erase(0, 1);
   if (status == wire::Status::kCompiled) return answer;
   return Fail(ErrorCode::kInvalidArgument,
-              status == wire::Status::kBad ? "bad_grammar" : "grammar_too_complex", "", "{}", answer);
+              status == wire::Status::kBad ? "bad_grammar" : "grammar_too_complex", "", "{}",
+              answer);
 }
 
 }  // namespace vivace::grammar
