@@ -156,7 +156,7 @@ void WriteErrorAnswer(std::string_view status, std::string_view what, ErrorShape
 // What a route answers with, by its media types.
 void WriteAnswer(const Route& route, JsonWriter* w) {
   const bool streams = FindParam("stream", static_cast<Endpoint>(route.parameters)) != nullptr;
-  const bool text = route.path == "/" || route.path == "/metrics";
+  const bool text = route.path == "/metrics" || route.path == "/web/*" || route.path == "/";
   w->Key("200");
   w->BeginObject();
   w->KeyString("description", route.summary);

@@ -17,6 +17,7 @@
 #include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 #include "server/service/without_throwing.h"
+#include "server/web/web_files.h"
 
 namespace vivace::server {
 namespace {
@@ -203,7 +204,12 @@ std::vector<Route> Service::MakeRoutes() {
          ok(x, tail);
        },
        kOpenAi, "Forget cached prefixes"},
-      {"GET", "/", false, show(&Service::ShowWelcome), kOpenAi, "What this is"},
+      {"GET", "/", false,
+       [this](const ExchangePtr& x, std::string_view) { ShowWebFile(*x, "index.html"); }, kOpenAi,
+       "The web page"},
+      {"GET", "/web/*", false,
+       [this](const ExchangePtr& x, std::string_view name) { ShowWebFile(*x, name); }, kOpenAi,
+       "A file of the web page"},
   };
 }
 
@@ -386,11 +392,14 @@ void Service::ShowVersion(Exchange& exchange) {
 
 void Service::ShowOpenApi(Exchange& exchange) { SendJson(exchange, openapi_); }
 
-void Service::ShowWelcome(Exchange& exchange) {
+void Service::ShowWebFile(Exchange& exchange, std::string_view name) {
+  const WebFile* file = FindWebFile(name);
+  if (file == nullptr) {
+    Refuse(exchange, {ErrorCode::kNotFound, "not_found", "the page has no such file", ""});
+    return;
+  }
   metrics_.CountResponse(200);
-  exchange.Send(200, {{"content-type", "text/plain; charset=utf-8"}},
-                fmt::format("Vivace {} serves {} over the OpenAI API at /v1\n", VIVACE_VERSION,
-                            model_.name()));
+  exchange.Send(200, WebFileHeaders(*file), std::string(file->bytes));
 }
 
 void Service::SendJson(Exchange& exchange, std::string body) {

@@ -67,7 +67,7 @@ class Service {
   void ShowMetrics(Exchange& exchange);
   void ShowVersion(Exchange& exchange);
   void ShowOpenApi(Exchange& exchange);
-  void ShowWelcome(Exchange& exchange);
+  void ShowWebFile(Exchange& exchange, std::string_view name);
 
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error);
