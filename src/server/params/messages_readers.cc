@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/check.h"
 #include "server/params/conversation.h"
 #include "server/params/readers.h"
 
@@ -230,8 +229,7 @@ Status ReadThinking(std::string_view name, const json::value& value, const Param
   }
   // Every thinking request has to name one: where budgets are not offered, that is no refusal.
   const ParamRow* row = FindParam("thinking_token_budget", kChat);
-  VIVACE_CHECK(row != nullptr);
-  if (std::holds_alternative<RefusedField>(row->field)) {
+  if (row == nullptr || std::holds_alternative<RefusedField>(row->field)) {
     return ReportOnce(thinking.Path("budget_tokens"), params);
   }
   return ReadParam(*row, thinking.Path("budget_tokens"), *budget, context, params);
