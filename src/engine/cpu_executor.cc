@@ -24,12 +24,11 @@ class CpuExecutor final : public Executor {
 
   const ExecutorLimits& limits() const override { return limits_; }
 
-  void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t choice,
-                std::span<const TokenId> tokens, int32_t prompt_len) override {
-    forward_.Bind(slot, prompt_len);
-    sampler_.Bind(slot, params, choice, tokens, prompt_len);
+  void BindSlot(SeqSlot slot, const SlotBinding& binding) override {
+    forward_.Bind(slot, binding.prompt_len);
+    sampler_.Bind(slot, binding);
   }
-  void ReleaseSlot(SeqSlot) override {}
+  void ReleaseSlot(SeqSlot slot) override { sampler_.Release(slot); }
 
   void Launch(const StepPlan& plan) override {
     const int64_t start = SteadyNanos();

@@ -32,6 +32,7 @@ struct EngineStats {
   int64_t blocks_cached = 0;  // free, contents still findable
   int64_t prompt_tokens = 0;  // computed or found in the cache
   int64_t generation_tokens = 0;
+  int64_t forced_tokens = 0;   // of these, put down without being sampled
   int64_t prefix_queries = 0;  // prompt tokens looked up
   int64_t prefix_hits = 0;     // of these, found
   int64_t preemptions = 0;

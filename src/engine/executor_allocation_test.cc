@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "engine/testing/fake_constraint.h"
 #include "engine/testing/plan_driver.h"
 #include "engine/testing/tiny_model.h"
 
@@ -82,9 +83,22 @@ TEST_P(ExecutorAllocationTest, AStepAllocatesNothing) {
   params.max_tokens = 100;
   params.logprobs = 20;
   params.prompt_logprobs = 20;
+  for (TokenId token = 0; token < 200; ++token) params.allowed_token_ids.push_back(token);
+  params.bad_words = {{7, 8, 9}, {10}};
   const std::vector<TokenId> prompt(300, 1);
-  for (int32_t slot = 0; slot < 40; ++slot)
-    executor->BindSlot(SeqSlot(slot), params, 0, prompt, 300);
+  std::vector<testing::FakeConstraint> constraints;
+  constraints.reserve(20);
+  for (int i = 0; i < 20; ++i) {
+    constraints.emplace_back(testing::FakeRules{.vocab = model.file().spec().vocab});
+  }
+  for (int32_t slot = 0; slot < 40; ++slot) {
+    executor->BindSlot(
+        SeqSlot(slot),
+        {.params = params,
+         .tokens = prompt,
+         .prompt_len = 300,
+         .constraint = slot < 20 ? &constraints[static_cast<size_t>(slot)] : nullptr});
+  }
 
   StepPlan full,
       small;  // a full step is the first this result sees, and the small one comes between

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/clock.h"
+#include "base/limits.h"
 
 namespace vivace {
 namespace {
@@ -62,6 +63,7 @@ StepLoop::StepLoop(const EngineConfig& config, std::unique_ptr<Executor> executo
       scheduler_config_(MakeSchedulerConfig(config_, limits_)),
       scheduler_(scheduler_config_) {
   scheduler_.Reserve(&plan_, &changes_, &effects_);
+  forced_.reserve(limits::kMaxForcedTokens);
   PublishStats(0);
   thread_ = std::thread([this] { Run(); });
 }
@@ -227,6 +229,7 @@ void StepLoop::AddSequences(const RequestPtr& request) {
                     .adapter = long_prompt ? "long prompt" : "",
                     .prompt_logprobs = choice == 0 && sampling.prompt_logprobs >= 0});
   }
+  for (const SeqKey key : request->keys) StartForced(key);
 }
 
 void StepLoop::TakeAborts(ActiveRequest* request) {
@@ -278,13 +281,15 @@ void StepLoop::ApplyChanges() {
   for (const PlanChanges::Bound& bound : changes_.bound) {
     Live* live = Find(bound.key);
     ActiveRequest* request = live->request.get();
-    executor_->BindSlot(bound.slot, request->request.sampling, bound.choice, bound.tokens,
-                        bound.prompt_len);
+    executor_->BindSlot(bound.slot, {.params = request->request.sampling,
+                                     .choice = bound.choice,
+                                     .tokens = bound.tokens,
+                                     .prompt_len = bound.prompt_len,
+                                     .constraint = request->request.constraint(bound.choice)});
     if (!bound.first_time) continue;
-    totals_.prompt_tokens += bound.cached_tokens;
-    if (bound.choice == 0) {
-      request->cached_tokens.store(bound.cached_tokens, std::memory_order_relaxed);
-    }
+    const int32_t cached = std::min(bound.cached_tokens, bound.prompt_len);
+    totals_.prompt_tokens += cached;
+    if (bound.choice == 0) request->cached_tokens.store(cached, std::memory_order_relaxed);
     LeaveQueue(request);
   }
 }
@@ -292,6 +297,7 @@ void StepLoop::ApplyChanges() {
 void StepLoop::Deliver(const Effects& effects, const StepResult& result) {
   for (const Effects::PromptRows& rows : effects.prompt_rows) DeliverPromptRows(rows, result);
   for (const Effects::Output& output : effects.outputs) DeliverToken(output, result);
+  for (const Effects::Output& output : effects.outputs) JumpForward(output.key);
 }
 
 void StepLoop::DeliverPromptRows(const Effects::PromptRows& rows, const StepResult& result) {
@@ -315,6 +321,8 @@ void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& res
   const RequestPtr request = live->request;
   TokenStream& stream = *request->choices[static_cast<size_t>(live->choice)];
   if (output.token >= 0) {
+    Publish(live, live->opening);
+    live->opening.clear();
     if (output.logprob_row >= 0) {
       const LogprobRow& row = result.logprob_rows[static_cast<size_t>(output.logprob_row)];
       stream.Push(
@@ -331,6 +339,66 @@ void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& res
   }
   if (output.finish != SeqFinish::kNone) {
     FinishChoice(output.key, ReasonOf(output.finish), output.stop_token);
+  } else {
+    Tell(request);
+  }
+}
+
+// Publishes tokens that were not sampled.
+void StepLoop::Publish(Live* live, std::span<const TokenId> tokens) {
+  TokenStream& stream = *live->request->choices[static_cast<size_t>(live->choice)];
+  for (const TokenId token : tokens) stream.Push(token, nullptr, {});
+  totals_.generation_tokens += std::ssize(tokens);
+  totals_.forced_tokens += std::ssize(tokens);
+}
+
+// What must come next goes into forced_ and behind the sequence's output; false if nothing must, or
+// the constraint went back on it, which ends the sequence.
+bool StepLoop::TakeForced(SeqKey key, int32_t limit, Scheduler::Appended* appended) {
+  TokenConstraint* constraint = Find(key)->forces;
+  forced_.clear();
+  constraint->Forced(std::min(limit, limits::kMaxForcedTokens), &forced_);
+  const auto accepted = [constraint](TokenId token) { return constraint->Accept(token); };
+  if (!std::ranges::all_of(forced_, accepted)) {
+    scheduler_.Abort(key);
+    FinishChoice(key, FinishReason::kError, -1);
+    return false;
+  }
+  if (forced_.empty()) return false;
+  *appended = scheduler_.Append(key, forced_, constraint->Done());
+  forced_.resize(static_cast<size_t>(appended->count));
+  return true;
+}
+
+// Before a sequence's first step: what its output must begin with is computed with the prompt, and
+// published when that is done. One token at least is left to sample, unless all is said already.
+void StepLoop::StartForced(SeqKey key) {
+  Live* live = Find(key);
+  const SamplingParams& sampling = live->request->request.sampling;
+  const bool wants_logprobs = sampling.logprobs >= 0 || sampling.prompt_logprobs >= 0;
+  live->forces = wants_logprobs ? nullptr : live->request->request.constraint(live->choice);
+  if (live->forces == nullptr || sampling.max_tokens < 2) return;
+  Scheduler::Appended appended;
+  if (!TakeForced(key, sampling.max_tokens - 1, &appended)) return;
+  if (appended.finish == SeqFinish::kNone) {
+    live->opening = forced_;
+  } else {
+    Publish(live, forced_);
+    FinishChoice(key, ReasonOf(appended.finish), appended.stop_token);
+  }
+}
+
+// After a sequence's token: what must follow it is published now and computed by the next steps.
+void StepLoop::JumpForward(SeqKey key) {
+  Live* live = Find(key);
+  if (live == nullptr || live->forces == nullptr) return;
+  const RequestPtr request = live->request;
+  const TokenStream& stream = *request->choices[static_cast<size_t>(live->choice)];
+  Scheduler::Appended appended;
+  if (!TakeForced(key, request->request.sampling.max_tokens - stream.pushed(), &appended)) return;
+  Publish(live, forced_);
+  if (appended.finish != SeqFinish::kNone) {
+    FinishChoice(key, ReasonOf(appended.finish), appended.stop_token);
   } else {
     Tell(request);
   }
@@ -391,6 +459,8 @@ SeqKey StepLoop::NewKey(const RequestPtr& request, int32_t choice) {
   Live& live = live_[index];
   live.request = request;
   live.choice = choice;
+  live.forces = nullptr;
+  live.opening.clear();
   return (uint64_t{live.generation} << 32) | index;
 }
 

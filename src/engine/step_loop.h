@@ -36,6 +36,8 @@ class StepLoop final : public Engine {
     RequestPtr request;
     int32_t choice = 0;
     uint32_t generation = 0;
+    TokenConstraint* forces = nullptr;  // asked for tokens that must follow; null: nobody
+    std::vector<TokenId> opening;       // these, from before the first; not published yet
   };
   using Inbox = MpscList<ActiveRequest, &ActiveRequest::inbox_hook>;
   using Ready = MpscList<ActiveRequest, &ActiveRequest::ready_hook>;
@@ -55,6 +57,10 @@ class StepLoop final : public Engine {
   void Deliver(const Effects& effects, const StepResult& result);
   void DeliverPromptRows(const Effects::PromptRows& rows, const StepResult& result);
   void DeliverToken(const Effects::Output& output, const StepResult& result);
+  void StartForced(SeqKey key);
+  void JumpForward(SeqKey key);
+  bool TakeForced(SeqKey key, int32_t limit, Scheduler::Appended* appended);
+  void Publish(Live* live, std::span<const TokenId> tokens);
   void FinishChoice(SeqKey key, FinishReason reason, TokenId stop_token);
   void EndAll();
   void Tell(const RequestPtr& request);
@@ -90,6 +96,7 @@ class StepLoop final : public Engine {
   PlanChanges changes_;
   Effects effects_;
   StepResult result_;
+  std::vector<TokenId> forced_;
   std::vector<Live> live_;
   std::vector<uint32_t> free_live_;
   bool consumer_stale_ = false;  // news since the last notify

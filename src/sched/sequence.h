@@ -47,9 +47,11 @@ struct Sequence {
   KvSequence kv;
   SeqSlot slot;                    // valid while running
   int32_t computed = 0;            // tokens whose KV is in place
+  int32_t started_with = 0;        // tokens it had when it took its slot
   int32_t planned = 0;             // tokens of the step in flight
   bool wants_prompt_rows = false;  // until the last of them was delivered
   bool scheduled_before = false;
+  bool prompt_done = false;       // was computed once
   bool waits_for_leader = false;  // until an earlier choice has computed the prompt
   bool leads_group = false;       // others wait for this one
   bool abort_pending = false;     // aborted while its step is in flight
@@ -59,6 +61,8 @@ struct Sequence {
   int32_t remaining() const { return length() - computed; }
   // One token to feed, and that one was sampled.
   bool decoding() const { return computed >= prompt_len && remaining() == 1; }
+  // Past what it started with: it feeds output, sampled or appended, and its blocks grow.
+  bool continues() const { return computed >= started_with || decoding(); }
 };
 
 // The policy: who goes first when there is not enough for all, and who is preempted last.

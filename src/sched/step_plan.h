@@ -45,18 +45,19 @@ struct PlanItem {
 
 struct StepPlan {
   uint64_t step = 0;
-  std::vector<PlanItem> items;  // decodes first
+  std::vector<PlanItem> items;  // decodes, then appended output, then prompts
   std::vector<TokenId> tokens;
   std::vector<BlockId> block_ids;
   int32_t prefill_tokens = 0;
   int32_t decode_tokens = 0;
+  int32_t appended_tokens = 0;  // of items that feed output which was not sampled
 
   bool empty() const { return items.empty(); }
   void Clear() {
     items.clear();
     tokens.clear();
     block_ids.clear();
-    prefill_tokens = decode_tokens = 0;
+    prefill_tokens = decode_tokens = appended_tokens = 0;
   }
 };
 
@@ -74,13 +75,18 @@ struct LogprobRow {
   int32_t num_top = 0;
 };
 
-enum class SampleError : uint8_t { kNone, kNonFiniteLogits };
+enum class SampleError : uint8_t {
+  kNone,
+  kNonFiniteLogits,
+  kRefused,  // by the constraint that had allowed the token: a fault of ours
+};
 
 struct SampledToken {
   int32_t item = 0;  // index into StepPlan::items
   TokenId token = -1;
   SampleError error = SampleError::kNone;
   int32_t logprob_row = -1;  // index into logprob_rows, or -1
+  bool ends = false;         // a constraint's output is complete with it
 };
 
 struct StepResult {

@@ -21,6 +21,7 @@ class PlanDriver {
     int32_t computed = 0;
     std::vector<BlockId> blocks;
     std::vector<SampleError> errors;          // one for each draw
+    bool ended = false;                       // by its constraint
     std::vector<LogprobRow> logprobs;         // of drawn tokens
     std::vector<LogprobRow> prompt_logprobs;  // of prompt tokens 1, 2, ...
     std::vector<std::vector<TokenLogprob>> top, prompt_top;
@@ -32,10 +33,15 @@ class PlanDriver {
   explicit PlanDriver(Executor* executor, bool reverse_blocks = false)
       : executor_(*executor), reverse_blocks_(reverse_blocks) {}
 
-  int32_t Add(std::vector<TokenId> prompt, const SamplingParams& params, int32_t choice = 0) {
+  int32_t Add(std::vector<TokenId> prompt, const SamplingParams& params, int32_t choice = 0,
+              TokenConstraint* constraint = nullptr) {
     const auto slot = static_cast<int32_t>(sequences_.size());
     VIVACE_CHECK(slot < executor_.limits().max_sequences);
-    executor_.BindSlot(SeqSlot(slot), params, choice, prompt, static_cast<int32_t>(prompt.size()));
+    executor_.BindSlot(SeqSlot(slot), {.params = params,
+                                       .choice = choice,
+                                       .tokens = prompt,
+                                       .prompt_len = static_cast<int32_t>(prompt.size()),
+                                       .constraint = constraint});
     Sequence sequence;
     sequence.params = params;
     sequence.prompt_len = static_cast<int32_t>(prompt.size());
@@ -45,6 +51,12 @@ class PlanDriver {
   }
 
   const Sequence& operator[](int32_t i) const { return sequences_[static_cast<size_t>(i)]; }
+
+  // Output that was not sampled.
+  void Append(int32_t i, const std::vector<TokenId>& tokens) {
+    Sequence& s = sequences_[static_cast<size_t>(i)];
+    s.tokens.insert(s.tokens.end(), tokens.begin(), tokens.end());
+  }
 
   // One step: `count` tokens of each named sequence, no more than it has uncomputed.
   void Step(const std::vector<std::pair<int32_t, int32_t>>& parts) {
@@ -119,6 +131,7 @@ class PlanDriver {
       Sequence& s = Of(sampled.item);
       s.tokens.push_back(sampled.token);
       s.errors.push_back(sampled.error);
+      s.ended |= sampled.ends;
       if (sampled.logprob_row < 0) continue;
       s.logprobs.push_back(result_.logprob_rows[static_cast<size_t>(sampled.logprob_row)]);
       s.top.push_back(Top(s.logprobs.back()));
