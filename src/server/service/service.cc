@@ -45,17 +45,19 @@ bool SaysJson(const HttpRequest& request) {
   return type.empty() || boost::algorithm::iequals(type, "application/json");
 }
 
-HttpServer::Refusal RefusalOf(int status, const Error& error) {
+HttpServer::Refusal RefusalOf(int status, const Error& error,
+                              ErrorShape shape = ErrorShape::kOpenAi) {
   return {.status = status,
           .headers = ErrorHeaders(error),
-          .body = ErrorBody(error),
+          .body = ErrorBody(status, error, shape),
           .ticket = nullptr};
 }
 
-HttpServer::Refusal NotJson() {
+HttpServer::Refusal NotJson(ErrorShape shape) {
   return RefusalOf(415,
                    {ErrorCode::kInvalidArgument, "unsupported_media_type",
-                    "the body must be JSON; send the header Content-Type: application/json", ""});
+                    "the body must be JSON; send the header Content-Type: application/json", ""},
+                   shape);
 }
 
 std::string RandomPrefix() {
@@ -164,14 +166,14 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
   if (!match.route->generates) return verdict;
   if (!SaysJson(request)) {
     metrics_.CountRejection(Rejection::kInvalid);
-    verdict = NotJson();
+    verdict = NotJson(match.route->errors);
     metrics_.CountResponse(verdict.status);
     return verdict;
   }
   const Status room = admission_.Check(DeclaredBytes(request));
   if (room) return verdict;
   CountRefusal(room.error());
-  return RefusalOf(HttpStatus(room.error().code), room.error());
+  return RefusalOf(HttpStatus(room.error().code), room.error(), match.route->errors);
 }
 
 void Service::Handle(ExchangePtr exchange) {
@@ -343,7 +345,9 @@ void Service::SendJson(Exchange& exchange, std::string body) {
 
 void Service::Refuse(Exchange& exchange, const Error& error) {
   CountRefusal(error);
-  SendError(exchange, error);
+  const HttpRequest& request = exchange.request();
+  const Router::Match match = router_.Find(request.method, request.path);
+  SendError(exchange, error, match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi);
 }
 
 void Service::CountRefusal(const Error& error) {
@@ -357,7 +361,7 @@ void Service::CountRefusal(const Error& error) {
   }
 }
 
-ResponseWriter::Identity Service::NewIdentity(Endpoint endpoint) {
+AnswerIdentity Service::NewIdentity(Endpoint endpoint) {
   return {
       fmt::format("{}{}{:08x}", endpoint == kChat ? "chatcmpl-" : "cmpl-", id_prefix_, ++next_id_),
       WallSeconds(), model_.name()};

@@ -71,7 +71,7 @@ class Service {
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error);
   void CountRefusal(const Error& error);
-  ResponseWriter::Identity NewIdentity(Endpoint endpoint);
+  AnswerIdentity NewIdentity(Endpoint endpoint);
 
   const ServedModel model_;
   Engine* const engine_;
