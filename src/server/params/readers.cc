@@ -241,23 +241,6 @@ Status ReadStreamOptions(std::string_view name, const json::value& value, const 
   return {};
 }
 
-Status ReadResponseFormat(std::string_view name, const json::value& value, const ParamContext&,
-                          RequestParams*) {
-  const auto* object = value.if_object();
-  if (object == nullptr) return WrongType(name, "an object", value);
-  const auto* type = object->if_contains("type");
-  if (type == nullptr || !type->is_string()) {
-    return WrongValue(name, "needs a \"type\", which is a string");
-  }
-  const std::string_view kind = type->get_string();
-  if (kind == "text") return {};
-  if (kind == "json_object" || kind == "json_schema") {
-    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(name),
-                "`{}` of type \"{}\" is not supported yet; only \"text\" is", name, kind);
-  }
-  return WrongValue(name, "has an unknown \"type\"; only \"text\" is supported");
-}
-
 Status ReadTools(std::string_view name, const json::value& value, const ParamContext&,
                  RequestParams* params) {
   const auto* list = value.if_array();

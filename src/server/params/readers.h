@@ -24,8 +24,6 @@ Status ReadLogitBias(std::string_view name, const json::value& value, const Para
                      RequestParams* params);
 Status ReadStreamOptions(std::string_view name, const json::value& value,
                          const ParamContext& context, RequestParams* params);
-Status ReadResponseFormat(std::string_view name, const json::value& value,
-                          const ParamContext& context, RequestParams* params);
 Status ReadTools(std::string_view name, const json::value& value, const ParamContext& context,
                  RequestParams* params);
 Status ReadDocuments(std::string_view name, const json::value& value, const ParamContext& context,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "grammar/grammar.h"
 #include "sample/sampling_params.h"
 
 namespace vivace::server {
@@ -60,6 +61,7 @@ struct RequestParams {
   bool skip_special_tokens = true;
   int32_t priority = 0;
   std::string cache_salt;
+  std::optional<GrammarSpec> grammar;  // what the output must be
 
   // Output.
   bool stream = false;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/limits.h"
+#include "server/params/grammar_readers.h"
 #include "server/params/readers.h"
 
 namespace vivace::server {
@@ -16,7 +17,6 @@ constexpr EndpointSet kGenerate = kChat | kCompletions;
 constexpr int64_t kMaxInt32 = INT32_MAX;
 constexpr size_t kMaxModelNameBytes = 256;
 
-constexpr std::string_view kNoGrammar = "constrained decoding is not supported yet";
 constexpr std::string_view kNoBeams = "beam search is not offered";
 
 int32_t I32(int64_t v) { return static_cast<int32_t>(v); }
@@ -122,6 +122,28 @@ const ParamRow kGenerationRows[] = {
      "none", "Prompts share cached prefixes only under the same salt."},
 };
 
+// What the output must be: one of these at most.
+const ParamRow kGrammarRows[] = {
+    {"response_format", "", kGenerate, CustomField{"object", ReadResponseFormat}, "text",
+     "text, json_object (any object), json_schema (output that the schema allows, docs/structured.md) "
+     "or structural_tag. A schema that cannot be enforced is refused by keyword."},
+    {"structured_outputs", "", kGenerate, CustomField{"object", ReadStructuredOutputs}, "none",
+     "vLLM's: one of json, regex, choice, grammar, json_object, structural_tag."},
+    {"guided_json", "json_schema", kGenerate, CustomField{"schema", ReadJsonSchema}, "none",
+     "A JSON schema, or the text of one."},
+    {"guided_regex", "regex", kGenerate, CustomField{"string", ReadRegex}, "none",
+     "A regular expression that the whole output matches."},
+    {"guided_choice", "", kGenerate, CustomField{"list of strings", ReadChoice}, "none",
+     "The output is one of these."},
+    {"guided_grammar", "grammar", kGenerate, CustomField{"string", ReadGrammar}, "none",
+     "A grammar in GBNF; its first rule is root."},
+    {"ebnf", "", kGenerate, CustomField{"string", ReadGrammar}, "none", "The same."},
+    {"guided_json_object", "", kGenerate, CustomField{"boolean", ReadJsonObject}, "false",
+     "Any JSON object."},
+    {"structural_tag", "", kGenerate, CustomField{"object", ReadStructuralTag}, "none",
+     "xgrammar's structural tag: free text with stretches that a grammar holds to."},
+};
+
 const ParamRow kOutputRows[] = {
     {"stream", "", kGenerate, BoolField{[](P& p, bool v) { p.stream = v; }}, "false",
      "Answer with server-sent events."},
@@ -157,20 +179,6 @@ const ParamRow kOutputRows[] = {
 };
 
 const ParamRow kRefusedRows[] = {
-    {"response_format", "", kChat | kCompletions, CustomField{"object", ReadResponseFormat}, "text",
-     "{\"type\": \"text\"} passes; json_object and json_schema are refused."},
-    {"structured_outputs", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
-    {"guided_json", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
-    {"guided_regex", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
-    {"guided_choice", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
-    {"guided_grammar", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
-    {"guided_json_object", "", kGenerate, RefusedField{kNoGrammar, true}, "", ""},
-    {"guided_decoding_backend", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
-    {"grammar", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
-    {"json_schema", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
-    {"regex", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
-    {"ebnf", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
-    {"structural_tag", "", kGenerate, RefusedField{kNoGrammar}, "", ""},
     {"functions", "", kChat, RefusedField{"use tools"}, "", ""},
     {"function_call", "", kChat, RefusedField{"use tool_choice"}, "", ""},
     {"echo", "", kChat, RefusedField{"echo belongs to /v1/completions", true}, "", ""},
@@ -198,6 +206,7 @@ const ParamRow kRefusedRows[] = {
 constexpr std::string_view kNoEffect = "No effect on the answer.";
 
 const ParamRow kIgnoredRows[] = {
+    {"guided_decoding_backend", "", kGenerate, IgnoredField{}, "", "There is one."},
     {"user", "", kGenerate, IgnoredField{}, "", kNoEffect},
     {"metadata", "", kGenerate, IgnoredField{}, "", kNoEffect},
     {"store", "", kGenerate, IgnoredField{}, "", "Nothing is stored."},
@@ -230,7 +239,7 @@ auto Join(const ParamRow (&... parts)[N]) {
 
 std::span<const ParamRow> ParamTable() {
   static const auto rows =
-      Join(kInputRows, kGenerationRows, kOutputRows, kRefusedRows, kIgnoredRows);
+      Join(kInputRows, kGenerationRows, kGrammarRows, kOutputRows, kRefusedRows, kIgnoredRows);
   return rows;
 }
 

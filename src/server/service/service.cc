@@ -15,6 +15,7 @@
 #include "server/service/ignored_header.h"
 #include "server/service/request_log.h"
 #include "server/service/without_throwing.h"
+#include "server/web/web_files.h"
 
 namespace vivace::server {
 namespace {
@@ -147,7 +148,10 @@ std::vector<Route> Service::MakeRoutes() {
          engine_->ResetPrefixCache();
          SendJson(*x, R"({"status":"ok"})");
        }},
-      {"GET", "/", false, show(&Service::ShowWelcome)},
+      {"GET", "/", false,
+       [this](const ExchangePtr& x, std::string_view) { ShowWebFile(*x, "index.html"); }},
+      {"GET", "/web/*", false,
+       [this](const ExchangePtr& x, std::string_view name) { ShowWebFile(*x, name); }},
   };
 }
 
@@ -331,11 +335,14 @@ void Service::ShowVersion(Exchange& exchange) {
   SendJson(exchange, R"({"version":")" VIVACE_VERSION R"("})");
 }
 
-void Service::ShowWelcome(Exchange& exchange) {
+void Service::ShowWebFile(Exchange& exchange, std::string_view name) {
+  const WebFile* file = FindWebFile(name);
+  if (file == nullptr) {
+    Refuse(exchange, {ErrorCode::kNotFound, "not_found", "the page has no such file", ""});
+    return;
+  }
   metrics_.CountResponse(200);
-  exchange.Send(200, {{"content-type", "text/plain; charset=utf-8"}},
-                fmt::format("Vivace {} serves {} over the OpenAI API at /v1\n", VIVACE_VERSION,
-                            model_.name()));
+  exchange.Send(200, WebFileHeaders(*file), std::string(file->bytes));
 }
 
 void Service::SendJson(Exchange& exchange, std::string body) {

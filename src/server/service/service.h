@@ -66,7 +66,7 @@ class Service {
   void ShowReadiness(Exchange& exchange);
   void ShowMetrics(Exchange& exchange);
   void ShowVersion(Exchange& exchange);
-  void ShowWelcome(Exchange& exchange);
+  void ShowWebFile(Exchange& exchange, std::string_view name);
 
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error);

@@ -1,0 +1,126 @@
+#include "grammar/vocabulary.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace vivace::grammar {
+namespace {
+
+constexpr size_t kMaxTokenBytes = 60'000;  // of a depth
+
+}  // namespace
+
+Vocabulary::Vocabulary(std::vector<std::string> bytes, std::vector<TokenId> stop, int32_t size)
+    : bytes_(std::move(bytes)), stop_(std::move(stop)), size_(size) {
+  if (bytes_.size() > static_cast<size_t>(size_)) bytes_.resize(static_cast<size_t>(size_));
+  std::erase_if(stop_, [&](TokenId id) { return id < 0 || id >= size_; });
+  std::ranges::sort(stop_);
+  // A token that ends the output has no other meaning.
+  for (const TokenId id : stop_) {
+    if (static_cast<size_t>(id) < bytes_.size()) bytes_[static_cast<size_t>(id)].clear();
+  }
+  BuildTrie();
+}
+
+std::shared_ptr<const Vocabulary> Vocabulary::From(const Tokenizer& tokenizer, int32_t size) {
+  std::vector<std::string> bytes;
+  bytes.reserve(tokenizer.vocab_size());
+  for (size_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    const auto token = static_cast<TokenId>(id);
+    bytes.emplace_back(tokenizer.IsSpecial(token) ? std::string_view()
+                                                  : tokenizer.TokenBytes(token));
+  }
+  return std::make_shared<Vocabulary>(std::move(bytes), tokenizer.eos_ids(), size);
+}
+
+bool Vocabulary::IsStop(TokenId token) const { return std::ranges::binary_search(stop_, token); }
+
+void Vocabulary::BuildTrie() {
+  std::vector<TokenId> order;
+  for (size_t id = 0; id < bytes_.size(); ++id) {
+    if (!bytes_[id].empty() && bytes_[id].size() < kMaxTokenBytes) {
+      order.push_back(static_cast<TokenId>(id));
+    }
+  }
+  std::ranges::sort(order, [&](TokenId a, TokenId b) {
+    const int compared = BytesOf(a).compare(BytesOf(b));
+    return compared != 0 ? compared < 0 : a < b;
+  });
+  twins_.assign(bytes_.size(), -1);
+  std::vector<int32_t> open;  // the nodes from the root to the last one
+  std::string_view last;
+  TokenId last_token = -1;
+  for (const TokenId token : order) {
+    const std::string_view text = BytesOf(token);
+    if (text == last && last_token >= 0) {
+      twins_[static_cast<size_t>(last_token)] = token;
+      nodes_.back().more = true;
+      last_token = token;
+      continue;
+    }
+    const size_t common = static_cast<size_t>(std::ranges::mismatch(text, last).in1 - text.begin());
+    while (open.size() > common) {
+      nodes_[static_cast<size_t>(open.back())].end = static_cast<int32_t>(nodes_.size());
+      open.pop_back();
+    }
+    for (size_t i = common; i < text.size(); ++i) {
+      open.push_back(static_cast<int32_t>(nodes_.size()));
+      nodes_.push_back({0, -1, static_cast<uint16_t>(i + 1), static_cast<uint8_t>(text[i]), false});
+    }
+    nodes_.back().token = token;
+    last = text;
+    last_token = token;
+  }
+  for (const int32_t node : open) {
+    nodes_[static_cast<size_t>(node)].end = static_cast<int32_t>(nodes_.size());
+  }
+  std::ranges::fill(first_, -1);
+  for (size_t i = 0; i < nodes_.size(); i = static_cast<size_t>(nodes_[i].end)) {
+    first_[nodes_[i].byte] = static_cast<int32_t>(i);
+    spelled_[nodes_[i].byte] = nodes_[i].token >= 0;
+  }
+}
+
+TokenId Vocabulary::Longest(std::string_view text, size_t pos, bool* open) const {
+  TokenId best = -1;
+  *open = false;
+  int32_t node = first_[static_cast<uint8_t>(text[pos])];
+  while (node >= 0) {
+    const Node& at = nodes_[static_cast<size_t>(node)];
+    if (at.token >= 0) best = at.token;
+    int32_t child = node + 1;
+    if (++pos == text.size()) {
+      *open = child < at.end;
+      break;
+    }
+    while (child < at.end &&
+           nodes_[static_cast<size_t>(child)].byte != static_cast<uint8_t>(text[pos])) {
+      child = nodes_[static_cast<size_t>(child)].end;
+    }
+    node = child < at.end ? child : -1;
+  }
+  return best;
+}
+
+bool Vocabulary::Tokenize(std::string_view text, std::vector<TokenId>* tokens) const {
+  for (size_t pos = 0; pos < text.size(); pos += BytesOf(tokens->back()).size()) {
+    bool open = false;
+    const TokenId token = Longest(text, pos, &open);
+    if (token < 0) return false;
+    tokens->push_back(token);
+  }
+  return true;
+}
+
+size_t Vocabulary::SureBytes(std::string_view text) const {
+  size_t pos = 0;
+  while (pos < text.size()) {
+    bool open = false;
+    const TokenId token = Longest(text, pos, &open);
+    if (token < 0 || open) break;
+    pos += BytesOf(token).size();
+  }
+  return pos;
+}
+
+}  // namespace vivace::grammar
