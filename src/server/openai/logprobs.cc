@@ -79,10 +79,8 @@ std::string TokenName(const LogprobStyle& style, TokenId token) {
   return name;
 }
 
-void WriteChatLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> entries,
-                       JsonWriter* w) {
-  w->BeginObject();
-  w->Key("content");
+void WriteLogprobList(const LogprobStyle& style, std::span<const LogprobEntry> entries,
+                      JsonWriter* w) {
   w->BeginArray();
   for (const LogprobEntry& entry : entries) {
     w->BeginObject();
@@ -98,6 +96,13 @@ void WriteChatLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> 
     w->EndObject();
   }
   w->EndArray();
+}
+
+void WriteChatLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> entries,
+                       JsonWriter* w) {
+  w->BeginObject();
+  w->Key("content");
+  WriteLogprobList(style, entries, w);
   w->KeyNull("refusal");
   w->EndObject();
 }

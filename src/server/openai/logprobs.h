@@ -33,8 +33,12 @@ struct LogprobStyle {
 
 std::string TokenName(const LogprobStyle& style, TokenId token);
 
-// {"content":[{token,logprob,bytes,top_logprobs}],"refusal":null}. A drawn token that is not among
-// the `top` most likely takes the last one's place.
+// [{token,logprob,bytes,top_logprobs}], the entries that the next one and responses list. A drawn
+// token that is not among the `top` most likely takes the last one's place.
+void WriteLogprobList(const LogprobStyle& style, std::span<const LogprobEntry> entries,
+                      JsonWriter* writer);
+
+// {"content":[{token,logprob,bytes,top_logprobs}],"refusal":null}.
 void WriteChatLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> entries,
                        JsonWriter* writer);
 

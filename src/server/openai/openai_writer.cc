@@ -1,5 +1,7 @@
 #include "server/openai/openai_writer.h"
 
+#include "server/openai/reports.h"
+
 namespace vivace::server {
 namespace {
 
@@ -94,15 +96,7 @@ void OpenAiWriter::WriteUsage(const Usage& usage, JsonWriter* w) {
 }
 
 void OpenAiWriter::EndWhole(JsonWriter* w) const {
-  if (!params_.ignored.empty()) {
-    w->Key("vivace");
-    w->BeginObject();
-    w->Key("ignored");
-    w->BeginArray();
-    for (const std::string& name : params_.ignored) w->String(name);
-    w->EndArray();
-    w->EndObject();
-  }
+  WriteReports(params_, w);
   w->EndObject();
 }
 

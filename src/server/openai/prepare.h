@@ -21,7 +21,9 @@ struct PreparedRequest {
   RequestParams params;
   std::vector<std::vector<TokenId>> prompts;
 
-  // What the engine is asked for prompt `i`; max_tokens is what the request leaves room for.
+  // How prompt `i` is answered; max_tokens is what the request leaves room for.
+  SamplingParams Sampling(size_t i, int32_t max_model_len) const;
+  // What the engine is asked for it.
   GenerationRequest EngineRequest(size_t i, int32_t max_model_len) const;
 };
 
@@ -30,11 +32,19 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
 
 struct TextAnswer {
   std::string body;
-  std::vector<std::string> ignored;  // members of the request without effect
+  Reports reports;
 };
 
 // The answers of /tokenize and /detokenize, in vLLM's shapes.
 Result<TextAnswer> AnswerTokenize(std::string_view body, const ServedModel& model);
 Result<TextAnswer> AnswerDetokenize(std::string_view body, const ServedModel& model);
+
+// What a chat request would be answered from, without the answer: vLLM's /render
+// ({"token_ids","prompt",...}) and llama-server's /apply-template ({"prompt"}).
+Result<TextAnswer> AnswerRender(std::string_view body, const ServedModel& model);
+Result<TextAnswer> AnswerApplyTemplate(std::string_view body, const ServedModel& model);
+
+// Anthropic's /v1/messages/count_tokens: {"input_tokens"}.
+Result<TextAnswer> AnswerCountTokens(std::string_view body, const ServedModel& model);
 
 }  // namespace vivace::server

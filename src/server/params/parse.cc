@@ -2,7 +2,9 @@
 
 #include "base/limits.h"
 #include "server/json/strict_json.h"
+#include "server/params/conversation.h"
 #include "server/params/readers.h"
+#include "server/params/responses_readers.h"
 #include "server/params/table.h"
 
 namespace vivace::server {
@@ -71,7 +73,10 @@ struct FieldReader {
                 "`{}` is not supported: {}", name, field.why);
   }
 
-  Status operator()(const IgnoredField&) const { return ReportIgnored(name, params); }
+  Status operator()(const IgnoredField& field) const {
+    if (field.false_passes && value.is_bool() && !value.get_bool()) return {};
+    return ReportIgnored(name, params);
+  }
 
  private:
   tl::unexpected<Error> OutOfRange(const IntField& field) const {
@@ -90,6 +95,7 @@ Status ReadMember(std::string_view name, const json::value& value, const ParamCo
     if (!row->null_is_error) return {};
     return WrongValue(name, "must not be null; leave it out or give a value");
   }
+  if (name == row->alias) params->renamed.push_back({std::string(name), std::string(row->name)});
   return ReadParam(*row, name, value, context, params);
 }
 
@@ -111,8 +117,13 @@ Status RequireInput(const RequestParams& params) {
                 "`{}` is required", name);
   };
   switch (params.endpoint) {
+    case kMessages:
+      if (!params.max_tokens) return missing("max_tokens");
+      [[fallthrough]];
     case kChat:
-      if (params.messages == nullptr) return missing("messages");
+    case kResponses:
+    case kCountTokens:
+      if (params.messages == nullptr) return missing(InputName(params.endpoint));
       break;
     case kCompletions:
       if (params.prompts.empty()) return missing("prompt");
@@ -132,7 +143,32 @@ Status RequireInput(const RequestParams& params) {
 
 }  // namespace
 
+std::string_view InputName(Endpoint endpoint) {
+  if (endpoint == kResponses) return "input";
+  return (endpoint & kConversations) != 0 ? "messages" : "prompt";
+}
+
+Status CheckStrict(const Reports& reports) {
+  if (!reports.strict || reports.empty()) return {};
+  if (!reports.ignored.empty()) {
+    const std::string& name = reports.ignored.front();
+    return Fail(ErrorCode::kUnsupported, "strict_ignored", name,
+                "`{}` would have no effect, and the request is strict: leave it out", name);
+  }
+  if (!reports.clamped.empty()) {
+    const auto& clamp = reports.clamped.front();
+    return Fail(ErrorCode::kInvalidArgument, "strict_clamped", clamp.name,
+                "`{}` is {} but only {} can be given, and the request is strict", clamp.name,
+                clamp.wanted, clamp.given);
+  }
+  const auto& rename = reports.renamed.front();
+  return Fail(ErrorCode::kInvalidArgument, "strict_renamed", rename.alias,
+              "`{}` is another name of `{}`, and the request is strict: use that one", rename.alias,
+              rename.name);
+}
+
 Status CombineParams(RequestParams* params) {
+  ShowTurns(params);
   VIVACE_RETURN_IF_ERROR(RequireInput(*params));
   if (params->best_of && *params->best_of != params->n) {
     return WrongValue("best_of", fmt::format("is {} but `n` is {}; only best_of = n is supported",
@@ -154,8 +190,10 @@ Status CombineParams(RequestParams* params) {
     return WrongValue("top_logprobs", "needs `logprobs` to be true");
   }
   const auto wanted = params->wanted_tokens();
-  const std::string_view length_name =
-      params->max_completion_tokens ? "max_completion_tokens" : "max_tokens";
+  const std::string_view length_name = params->length_name();
+  if (params->suffix && (params->echo || params->prompts.size() > 1)) {
+    return WrongValue("suffix", "goes with one prompt and without `echo`");
+  }
   if (wanted == 0 && !params->echo) {
     return WrongValue(length_name, "must be at least 1 (0 is allowed with `echo` only)");
   }
@@ -185,6 +223,7 @@ Result<RequestParams> ParseParams(const json::value& body, const ParamContext& c
     VIVACE_RETURN_IF_ERROR(ReadMember(name, value, context, &params));
   }
   VIVACE_RETURN_IF_ERROR(CombineParams(&params));
+  if (context.endpoint == kResponses) params.echoed = EchoedMembers(*object, params);
   return params;
 }
 

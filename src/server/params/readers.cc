@@ -301,6 +301,26 @@ Status ReadToolChoice(std::string_view name, const json::value& value, const Par
   return {};
 }
 
+bool IsRequestId(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxRequestIdBytes &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == ':' || c == '-';
+         });
+}
+
+Status ReadRequestId(std::string_view name, const json::value& value, const ParamContext&,
+                     RequestParams* params) {
+  if (!value.is_string()) return WrongType(name, "a string", value);
+  const std::string_view id = value.get_string();
+  if (!IsRequestId(id)) {
+    return WrongValue(
+        name, fmt::format("must have 1 to {} letters, digits and ._:-", kMaxRequestIdBytes));
+  }
+  params->request_id = id;
+  return {};
+}
+
 Status ReadChatTemplateKwargs(std::string_view name, const json::value& value, const ParamContext&,
                               RequestParams* params) {
   const auto* object = value.if_object();

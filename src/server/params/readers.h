@@ -34,6 +34,13 @@ Status ReadToolChoice(std::string_view name, const json::value& value, const Par
                       RequestParams* params);
 Status ReadChatTemplateKwargs(std::string_view name, const json::value& value,
                               const ParamContext& context, RequestParams* params);
+Status ReadRequestId(std::string_view name, const json::value& value, const ParamContext& context,
+                     RequestParams* params);
+
+// A client's own id of its request.
+inline constexpr size_t kMaxRequestIdBytes = 128;
+// 1 to kMaxRequestIdBytes letters, digits and "._:-".
+bool IsRequestId(std::string_view text);
 
 // Notes a member that has no effect; too many of them are an error.
 Status ReportIgnored(std::string_view name, RequestParams* params);

@@ -4,8 +4,10 @@
 
 #include <boost/json/value.hpp>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -23,22 +25,55 @@ enum Endpoint : uint16_t {
   kCompletions = 2,
   kTokenize = 4,
   kDetokenize = 8,
+  kResponses = 1 << 8,     // OpenAI's newer shape
+  kMessages = 1 << 9,      // Anthropic's
+  kCountTokens = 1 << 10,  // /v1/messages/count_tokens
 };
 using EndpointSet = uint16_t;
+
+// Those whose input is a conversation that goes through the chat template.
+inline constexpr EndpointSet kConversations = kChat | kResponses | kMessages | kCountTokens;
 
 // What an answer may do with the request's tools.
 enum class ToolChoice : uint8_t { kAuto, kNone, kRequired, kNamed };
 
 using Prompt = std::variant<std::string, std::vector<TokenId>>;
 
-struct RequestParams {
+// What of a request was not taken as it was given: told to the client, or refused where it is
+// strict.
+struct Reports {
+  struct Clamped {
+    std::string name;
+    int64_t wanted = 0;
+    int64_t given = 0;
+  };
+  struct Renamed {
+    std::string alias;
+    std::string name;
+  };
+  // Members that were read and had no effect: known ones we ignore and unknown ones.
+  std::vector<std::string> ignored = {};
+  std::vector<Clamped> clamped = {};
+  std::vector<Renamed> renamed = {};
+  bool strict = false;
+
+  bool empty() const { return ignored.empty() && clamped.empty() && renamed.empty(); }
+};
+
+struct RequestParams : Reports {
   Endpoint endpoint = kChat;
   std::optional<std::string> model;
 
   // Input.
   std::vector<Prompt> prompts;            // completions; one for tokenize
   const json::array* messages = nullptr;  // chat, tokenize
-  const json::array* tools = nullptr;     // not null: not empty
+  // What stands behind `messages` where the request has another shape: its turns in that of chat,
+  // and what its system message says.
+  std::shared_ptr<json::array> turns;
+  json::value instructions;
+  // Values made from the request's, which other members point at.
+  std::vector<std::shared_ptr<const json::value>> made;
+  const json::array* tools = nullptr;  // not null: not empty
   ToolChoice tool_choice = ToolChoice::kAuto;
   std::string tool_name;                          // of kNamed
   const json::array* documents = nullptr;         // not null: not empty
@@ -49,6 +84,8 @@ struct RequestParams {
   std::optional<bool> add_special_tokens;  // default: text yes, chat no
   bool add_generation_prompt = true;
   bool continue_final_message = false;
+  std::optional<bool> thinking;       // asked for or not wanted; absent: the template's way
+  std::optional<std::string> suffix;  // completions: the text behind the gap
 
   // Generation.
   SamplingParams sampling;  // its max_tokens is set from those below
@@ -74,13 +111,19 @@ struct RequestParams {
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_token_strs = false;  // tokenize
+  std::string request_id;          // the client's own; empty: none
+  std::string echoed;  // responses: members of the request that the answer repeats, as JSON
 
-  // Members that were read and had no effect: known ones we ignore and unknown ones.
-  std::vector<std::string> ignored;
+  bool conversation() const { return (endpoint & kConversations) != 0; }
 
   // The wanted output length: max_completion_tokens wins over max_tokens.
   std::optional<int32_t> wanted_tokens() const {
     return max_completion_tokens ? max_completion_tokens : max_tokens;
+  }
+  // And the parameter that says it.
+  std::string_view length_name() const {
+    if (max_completion_tokens) return "max_completion_tokens";
+    return endpoint == kResponses ? "max_output_tokens" : "max_tokens";
   }
 };
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "server/error_response.h"
-#include "server/service/ignored_header.h"
+#include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 
 namespace vivace::server {
@@ -32,7 +32,8 @@ Generation::Generation(const Context& context, ExchangePtr exchange,
       ticket_(std::move(ticket)),
       prepared_(std::move(prepared)),
       writer_(MakeAnswerWriter(prepared_->params, *context.model->tokenizer, identity)),
-      id_(std::move(identity.id)) {}
+      request_id_(identity.request_id.empty() ? std::move(identity.id)
+                                              : std::move(identity.request_id)) {}
 
 Status Generation::Submit() {
   const auto sequences = static_cast<int64_t>(prepared_->prompts.size()) * params().n;
@@ -155,8 +156,10 @@ void Generation::WriteNews(Choice* choice, size_t index) {
 }
 
 Headers Generation::AnswerHeaders(const char* content_type) const {
-  Headers headers = {{"content-type", content_type}, {"x-request-id", id_}};
-  AddIgnoredHeader(params().ignored, &headers);
+  Headers headers = {{"content-type", content_type}, {"x-request-id", request_id_}};
+  // Anthropic's name for it.
+  if (params().endpoint == kMessages) headers.emplace_back("request-id", request_id_);
+  AddReportHeaders(params(), &headers);
   return headers;
 }
 

@@ -92,7 +92,7 @@ class Generation {
   const std::shared_ptr<Admission::Ticket> ticket_;
   const std::unique_ptr<PreparedRequest> prepared_;
   const std::unique_ptr<AnswerWriter> writer_;
-  const std::string id_;
+  const std::string request_id_;
   std::vector<RequestPtr> requests_;
   std::vector<Choice> choices_;
   std::string buffer_;         // chunks on their way to the exchange; reused

@@ -11,8 +11,10 @@
 #include "base/limits.h"
 #include "server/error_response.h"
 #include "server/json/json_writer.h"
+#include "server/openapi.h"
+#include "server/params/readers.h"
 #include "server/service/health.h"
-#include "server/service/ignored_header.h"
+#include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 #include "server/service/without_throwing.h"
 #include "server/web/web_files.h"
@@ -61,6 +63,38 @@ HttpServer::Refusal NotJson(ErrorShape shape) {
                    shape);
 }
 
+// The answer, or why a strict request gets none.
+Result<TextAnswer> AnswerUnlessStrict(Result<TextAnswer> (*answerer)(std::string_view,
+                                                                     const ServedModel&),
+                                      std::string_view body, const ServedModel& model) {
+  VIVACE_ASSIGN(TextAnswer answer, answerer(body, model));
+  VIVACE_RETURN_IF_ERROR(CheckStrict(answer.reports));
+  return answer;
+}
+
+// What the body or else the header says, empty: nothing.
+Result<std::string> RequestIdOf(const RequestParams& params, const HttpRequest& request) {
+  if (!params.request_id.empty()) return params.request_id;
+  const std::string_view id = request.header("x-request-id");
+  if (id.empty() || IsRequestId(id)) return std::string(id);
+  return Fail(ErrorCode::kInvalidArgument, "invalid_value", "X-Request-Id",
+              "the header X-Request-Id must have 1 to {} letters, digits and ._:-",
+              kMaxRequestIdBytes);
+}
+
+constexpr std::string_view IdPrefix(Endpoint endpoint) {
+  switch (endpoint) {
+    case kCompletions:
+      return "cmpl-";
+    case kResponses:
+      return "resp_";
+    case kMessages:
+      return "msg_";
+    default:
+      return "chatcmpl-";
+  }
+}
+
 std::string RandomPrefix() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
@@ -106,6 +140,7 @@ Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
       admission_(AdmissionFor(*engine, options.admission)),
       dispatcher_(engine),
       router_(MakeRoutes()),
+      openapi_(OpenApiDocument(router_.routes(), VIVACE_VERSION)),
       id_prefix_(RandomPrefix()),
       prep_(options.prep_threads) {}
 
@@ -127,31 +162,54 @@ std::vector<Route> Service::MakeRoutes() {
   const auto show_model = [this](const ExchangePtr& x, std::string_view name) {
     ShowModel(*x, name);
   };
+  const auto ok = [this](const ExchangePtr& x, std::string_view) {
+    SendJson(*x, R"({"status":"ok"})");
+  };
+  constexpr ErrorShape kOpenAi = ErrorShape::kOpenAi;
+  constexpr ErrorShape kAnthropic = ErrorShape::kAnthropic;
   return {
-      {"POST", "/v1/chat/completions", true, generate(kChat)},
-      {"POST", "/v1/completions", true, generate(kCompletions)},
-      {"POST", "/chat/completions", true, generate(kChat)},
-      {"POST", "/completions", true, generate(kCompletions)},
-      {"POST", "/tokenize", true, in_prep(AnswerTokenize)},
-      {"POST", "/detokenize", true, in_prep(AnswerDetokenize)},
-      {"GET", "/v1/models", false, show(&Service::ListModels)},
-      {"GET", "/models", false, show(&Service::ListModels)},
-      {"GET", "/v1/models/*", false, show_model},
-      {"GET", "/health", false, show(&Service::ShowReadiness)},
-      {"GET", "/ready", false, show(&Service::ShowReadiness)},
-      {"GET", "/live", false,
-       [this](const ExchangePtr& x, std::string_view) { SendJson(*x, R"({"status":"ok"})"); }},
-      {"GET", "/metrics", false, show(&Service::ShowMetrics)},
-      {"GET", "/version", false, show(&Service::ShowVersion)},
+      {"POST", "/v1/chat/completions", true, generate(kChat), kOpenAi, "Answer a chat", kChat},
+      {"POST", "/v1/completions", true, generate(kCompletions), kOpenAi, "Continue a text",
+       kCompletions},
+      {"POST", "/v1/responses", true, generate(kResponses), kOpenAi,
+       "Answer a chat; OpenAI's newer shape, nothing is stored", kResponses},
+      {"POST", "/v1/messages", true, generate(kMessages), kAnthropic,
+       "Answer a chat; Anthropic's shape", kMessages},
+      {"POST", "/v1/messages/count_tokens", true, in_prep(AnswerCountTokens), kAnthropic,
+       "The length of a chat's prompt", kCountTokens},
+      {"POST", "/v1/chat/completions/render", true, in_prep(AnswerRender), kOpenAi,
+       "The prompt of a chat, as text and token ids", kChat},
+      {"POST", "/chat/completions", true, generate(kChat), kOpenAi, "Answer a chat", kChat},
+      {"POST", "/completions", true, generate(kCompletions), kOpenAi, "Continue a text",
+       kCompletions},
+      {"POST", "/responses", true, generate(kResponses), kOpenAi, "Answer a chat", kResponses},
+      {"POST", "/apply-template", true, in_prep(AnswerApplyTemplate), kOpenAi,
+       "The prompt of a chat, as text", kChat},
+      {"POST", "/tokenize", true, in_prep(AnswerTokenize), kOpenAi, "Text or chat to token ids",
+       kTokenize},
+      {"POST", "/detokenize", true, in_prep(AnswerDetokenize), kOpenAi, "Token ids to text",
+       kDetokenize},
+      {"GET", "/v1/models", false, show(&Service::ListModels), kOpenAi, "The served model"},
+      {"GET", "/models", false, show(&Service::ListModels), kOpenAi, "The served model"},
+      {"GET", "/v1/models/*", false, show_model, kOpenAi, "One name of the served model"},
+      {"GET", "/health", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests"},
+      {"GET", "/ready", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests"},
+      {"GET", "/live", false, ok, kOpenAi, "The process answers"},
+      {"GET", "/metrics", false, show(&Service::ShowMetrics), kOpenAi, "Prometheus"},
+      {"GET", "/version", false, show(&Service::ShowVersion), kOpenAi, "The version"},
+      {"GET", "/openapi.json", false, show(&Service::ShowOpenApi), kOpenAi, "This document"},
       {"POST", "/reset_prefix_cache", false,
-       [this](const ExchangePtr& x, std::string_view) {
+       [this, ok](const ExchangePtr& x, std::string_view tail) {
          engine_->ResetPrefixCache();
-         SendJson(*x, R"({"status":"ok"})");
-       }},
+         ok(x, tail);
+       },
+       kOpenAi, "Forget cached prefixes"},
       {"GET", "/", false,
-       [this](const ExchangePtr& x, std::string_view) { ShowWebFile(*x, "index.html"); }},
+       [this](const ExchangePtr& x, std::string_view) { ShowWebFile(*x, "index.html"); }, kOpenAi,
+       "The web page"},
       {"GET", "/web/*", false,
-       [this](const ExchangePtr& x, std::string_view name) { ShowWebFile(*x, name); }},
+       [this](const ExchangePtr& x, std::string_view name) { ShowWebFile(*x, name); }, kOpenAi,
+       "A file of the web page"},
   };
 }
 
@@ -229,21 +287,18 @@ void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
     call->Log(kStatusClientGone);
     return;
   }
-  if (!prepared) {
+  const auto refuse = [&](const Error& error) {
     call->ticket->Release();
-    Refuse(*call->exchange, prepared.error());
-    call->Log(HttpStatus(prepared.error().code));
-    return;
-  }
+    Refuse(*call->exchange, error);
+    call->Log(HttpStatus(error.code));
+  };
+  if (!prepared) return refuse(prepared.error());
+  auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
+  if (!request_id) return refuse(request_id.error());
   auto generation = std::make_shared<Generation>(
       Generation::Context{engine_, &model_, &metrics_, call->started_ns}, call->exchange,
-      call->ticket, std::move(*prepared), NewIdentity(endpoint));
-  if (const Status status = dispatcher_.Start(generation); !status) {
-    call->ticket->Release();
-    Refuse(*call->exchange, status.error());
-    call->Log(HttpStatus(status.error().code));
-    return;
-  }
+      call->ticket, std::move(*prepared), NewIdentity(endpoint, std::move(*request_id)));
+  if (const Status status = dispatcher_.Start(generation); !status) return refuse(status.error());
   call->client->generation = generation;
 }
 
@@ -252,7 +307,7 @@ void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
   if (call == nullptr) return;
   prep_.Post([this, answer, call = std::move(call)]() mutable {
     auto text = std::make_shared<Result<TextAnswer>>(
-        WithoutThrowing([&] { return answer(call->body, model_); }));
+        WithoutThrowing([&] { return AnswerUnlessStrict(answer, call->body, model_); }));
     call->body = std::string();
     http_->Post([this, call = std::move(call), text] {
       call->ticket->Release();
@@ -263,7 +318,7 @@ void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
       if (*text) {
         metrics_.CountResponse(200);
         Headers headers = {{"content-type", "application/json"}};
-        AddIgnoredHeader((*text)->ignored, &headers);
+        AddReportHeaders((*text)->reports, &headers);
         call->exchange->Send(200, std::move(headers), std::move((*text)->body));
       } else {
         Refuse(*call->exchange, text->error());
@@ -335,6 +390,8 @@ void Service::ShowVersion(Exchange& exchange) {
   SendJson(exchange, R"({"version":")" VIVACE_VERSION R"("})");
 }
 
+void Service::ShowOpenApi(Exchange& exchange) { SendJson(exchange, openapi_); }
+
 void Service::ShowWebFile(Exchange& exchange, std::string_view name) {
   const WebFile* file = FindWebFile(name);
   if (file == nullptr) {
@@ -368,10 +425,11 @@ void Service::CountRefusal(const Error& error) {
   }
 }
 
-AnswerIdentity Service::NewIdentity(Endpoint endpoint) {
-  return {
-      fmt::format("{}{}{:08x}", endpoint == kChat ? "chatcmpl-" : "cmpl-", id_prefix_, ++next_id_),
-      WallSeconds(), model_.name()};
+AnswerIdentity Service::NewIdentity(Endpoint endpoint, std::string request_id) {
+  const std::string tail =
+      request_id.empty() ? fmt::format("{}{:08x}", id_prefix_, ++next_id_) : request_id;
+  return {fmt::format("{}{}", IdPrefix(endpoint), tail), WallSeconds(), model_.name(),
+          std::move(request_id)};
 }
 
 }  // namespace vivace::server

@@ -66,12 +66,13 @@ class Service {
   void ShowReadiness(Exchange& exchange);
   void ShowMetrics(Exchange& exchange);
   void ShowVersion(Exchange& exchange);
+  void ShowOpenApi(Exchange& exchange);
   void ShowWebFile(Exchange& exchange, std::string_view name);
 
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error);
   void CountRefusal(const Error& error);
-  AnswerIdentity NewIdentity(Endpoint endpoint);
+  AnswerIdentity NewIdentity(Endpoint endpoint, std::string request_id);
 
   const ServedModel model_;
   Engine* const engine_;
@@ -79,6 +80,7 @@ class Service {
   Admission admission_;
   Dispatcher dispatcher_;
   const Router router_;
+  const std::string openapi_;
   const std::string id_prefix_;  // random, so that ids differ between runs
   uint64_t next_id_ = 0;
   HttpServer* http_ = nullptr;
