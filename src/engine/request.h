@@ -27,6 +27,11 @@ struct GenerationRequest {
   int32_t num_choices = 1;
   int32_t priority = 0;    // lower is sooner, then first come first served
   std::string cache_salt;  // prefix blocks are shared only under the same salt
+  // Steady clock: what has not ended by then ends with kDeadline, between two steps. 0: never.
+  int64_t deadline_ns = 0;
+  // Ends with kQueueTimeout if it was not scheduled within this time of its submission. 0: it
+  // waits.
+  int64_t max_queue_ns = 0;
   // What each choice may say: one for each, which may be null; or none at all. The engine's own
   // until the choice has finished; then the consumer may ask them what became of it.
   std::vector<std::unique_ptr<TokenConstraint>> constraints;
@@ -38,11 +43,13 @@ struct GenerationRequest {
 };
 
 enum class FinishReason : uint8_t {
-  kNone,     // still running
-  kStop,     // EOS, a stop id, a constraint's end, or (decided by the consumer) a stop string
-  kLength,   // max_tokens or the context's end
-  kAborted,  // by Abort
-  kError,    // non-finite logits, a broken constraint, or the engine is going away
+  kNone,          // still running
+  kStop,          // EOS, a stop id, a constraint's end, or (decided by the consumer) a stop string
+  kLength,        // max_tokens or the context's end
+  kAborted,       // by Abort
+  kDeadline,      // GenerationRequest::deadline_ns passed
+  kQueueTimeout,  // it waited for max_queue_ns
+  kError,         // non-finite logits, a broken constraint, or the engine is going away
 };
 
 // The tokens of one choice. Single producer (engine thread), single consumer; capacity is fixed at

@@ -1,6 +1,7 @@
 #include "engine/step_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "base/clock.h"
@@ -37,6 +38,8 @@ EngineConfig WithSeed(EngineConfig config) {
   if (config.seed == 0) config.seed = RandomSeed();
   return config;
 }
+
+constexpr double kRateMemoryNs = 10e9;  // a step this long ago counts a third
 
 FinishReason ReasonOf(SeqFinish finish) {
   switch (finish) {
@@ -186,6 +189,7 @@ void StepLoop::Run() {
       scheduler_.ResetPrefixCache();
     }
     TakeInbox();
+    EndLate();
     if (!Step()) Park(seen);
   }
   EndAll();
@@ -229,6 +233,10 @@ void StepLoop::AddSequences(const RequestPtr& request) {
                     .adapter = long_prompt ? "long prompt" : "",
                     .prompt_logprobs = choice == 0 && sampling.prompt_logprobs >= 0});
   }
+  if (wanted.deadline_ns > 0 || wanted.max_queue_ns > 0) {
+    timed_.push_back(request);
+    next_timeout_ns_ = 0;
+  }
   for (const SeqKey key : request->keys) StartForced(key);
 }
 
@@ -242,9 +250,40 @@ void StepLoop::TakeAborts(ActiveRequest* request) {
   }
 }
 
+// Those whose time is up. What else could be late when nothing runs? Only what runs or waits has a
+// time, and while any does there are steps.
+void StepLoop::EndLate() {
+  if (timed_.empty()) return;
+  const int64_t now = SteadyNanos();
+  if (now < next_timeout_ns_) return;
+  next_timeout_ns_ = kNever;
+  for (size_t i = 0; i < timed_.size();) {
+    const RequestPtr request = timed_[i];
+    const GenerationRequest& wanted = request->request;
+    const int64_t deadline = wanted.deadline_ns > 0 ? wanted.deadline_ns : kNever;
+    const bool waits = wanted.max_queue_ns > 0 && request->times.scheduled_ns == 0;
+    const int64_t start = waits ? request->times.arrived_ns + wanted.max_queue_ns : kNever;
+    if (now < std::min(deadline, start)) {
+      next_timeout_ns_ = std::min({next_timeout_ns_, deadline, start});
+      ++i;
+    } else {
+      EndRequest(*request, now >= deadline ? FinishReason::kDeadline : FinishReason::kQueueTimeout);
+    }
+  }
+}
+
+void StepLoop::EndRequest(const ActiveRequest& request, FinishReason reason) {
+  for (const SeqKey key : request.keys) {
+    if (Find(key) == nullptr) continue;
+    scheduler_.Abort(key);
+    FinishChoice(key, reason, -1);
+  }
+}
+
 // One step; false if there was nothing to do.
 bool StepLoop::Step() {
   const int64_t began_ns = SteadyNanos();
+  const int64_t prompt_tokens = totals_.prompt_tokens;
   scheduler_.Plan(&plan_, &changes_);
   ApplyChanges();
   if (plan_.empty()) return false;
@@ -259,8 +298,19 @@ bool StepLoop::Step() {
   totals_.step += 1;
   totals_.prompt_tokens += plan_.prefill_tokens;
   Deliver(effects_, result_);
-  CountTime(SteadyNanos() - began_ns);
+  const int64_t step_ns = SteadyNanos() - began_ns;
+  CountTime(step_ns);
+  MeasurePromptRate(totals_.prompt_tokens - prompt_tokens, step_ns);
   return true;
+}
+
+// Steps of decodes alone count while anybody waits: then it is they that hold the queue up.
+void StepLoop::MeasurePromptRate(int64_t tokens, int64_t step_ns) {
+  if (tokens == 0 && totals_.waiting == 0) return;
+  const double keep = std::exp(static_cast<double>(-step_ns) / kRateMemoryNs);
+  rate_tokens_ = rate_tokens_ * keep + static_cast<double>(tokens);
+  rate_ns_ = rate_ns_ * keep + static_cast<double>(step_ns);
+  totals_.prompt_tokens_per_s = static_cast<int64_t>(rate_tokens_ / rate_ns_ * 1e9);
 }
 
 void StepLoop::CountTime(int64_t step_ns) {
@@ -414,6 +464,7 @@ void StepLoop::FinishChoice(SeqKey key, FinishReason reason, TokenId stop_token)
   if (--request->open_choices == 0) {
     LeaveQueue(request.get());
     request->times.finished_ns.store(SteadyNanos(), std::memory_order_relaxed);
+    std::erase(timed_, request);
   }
   Tell(request);
 }
@@ -476,6 +527,8 @@ void StepLoop::PublishStats(int64_t step_started_ns) {
   const SchedulerStats now = scheduler_.stats();
   totals_.running = now.running;
   totals_.waiting = now.waiting;
+  totals_.queued_requests = queued_requests_.load(std::memory_order_relaxed);
+  totals_.queued_tokens = queued_tokens_.load(std::memory_order_relaxed);
   totals_.blocks_total = now.blocks_total;
   totals_.blocks_used = now.blocks_used;
   totals_.blocks_cached = now.blocks_cached;

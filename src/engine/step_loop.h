@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -30,6 +31,7 @@ class StepLoop final : public Engine {
   void Stop() override;
 
  private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   enum class State : uint8_t { kRunning, kDraining, kStopped };
   // One sequence in the scheduler. Addressed by SeqKey: generation in the high half, index below.
   struct Live {
@@ -51,8 +53,11 @@ class StepLoop final : public Engine {
   void TakeInbox();
   void AddSequences(const RequestPtr& request);
   void TakeAborts(ActiveRequest* request);
+  void EndLate();
+  void EndRequest(const ActiveRequest& request, FinishReason reason);
   bool Step();
   void CountTime(int64_t step_ns);
+  void MeasurePromptRate(int64_t tokens, int64_t step_ns);
   void ApplyChanges();
   void Deliver(const Effects& effects, const StepResult& result);
   void DeliverPromptRows(const Effects::PromptRows& rows, const StepResult& result);
@@ -99,6 +104,10 @@ class StepLoop final : public Engine {
   std::vector<TokenId> forced_;
   std::vector<Live> live_;
   std::vector<uint32_t> free_live_;
+  std::vector<RequestPtr> timed_;     // open ones whose time may run out
+  int64_t next_timeout_ns_ = kNever;  // nobody's before this
+  double rate_tokens_ = 0;            // of prompts, and the time they took; old ones weigh less
+  double rate_ns_ = 0;
   bool consumer_stale_ = false;  // news since the last notify
   EngineStats totals_;
 

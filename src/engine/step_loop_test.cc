@@ -6,6 +6,7 @@
 #include <semaphore>
 #include <thread>
 
+#include "base/clock.h"
 #include "engine/engine.h"
 #include "engine/testing/fake_constraint.h"
 #include "engine/testing/fake_executor.h"
@@ -203,6 +204,78 @@ TEST_F(EngineTest, AbortWhileQueued) {
   EXPECT_EQ(Collect(*second)[0].finish, FinishReason::kAborted);
   EXPECT_EQ(Collect(*first)[0].finish, FinishReason::kLength);
   WaitIdle();
+}
+
+TEST_F(EngineTest, ADeadlineEndsWhatRunsAndWhatWaits) {
+  ExecutorLimits limits = kLimits;
+  limits.max_sequences = 1;
+  StartEngine(limits);
+  executor_->per_token = std::chrono::milliseconds(1);
+  GenerationRequest running = Make({1, 2, 3}, 190, 2);
+  running.deadline_ns = SteadyNanos() + 40'000'000;
+  GenerationRequest waiting = Make({4}, 5);
+  waiting.deadline_ns = running.deadline_ns;
+  const auto first = engine_->Submit(std::move(running), nullptr);
+  const auto second = engine_->Submit(std::move(waiting), nullptr);
+  const auto unhurried = engine_->Submit(Make({5}, 3), nullptr);
+  for (const auto& request : {first, second}) {
+    for (const Answer& answer : Collect(*request)) {
+      EXPECT_EQ(answer.finish, FinishReason::kDeadline);
+      EXPECT_LT(answer.tokens.size(), 190u);
+    }
+  }
+  EXPECT_EQ(Collect(*unhurried)[0].finish, FinishReason::kLength);
+  WaitIdle();
+}
+
+TEST_F(EngineTest, AWaitThatIsTooLongEndsOnlyWhatWaits) {
+  ExecutorLimits limits = kLimits;
+  limits.max_sequences = 1;
+  StartEngine(limits);
+  executor_->per_token = std::chrono::milliseconds(1);
+  GenerationRequest running = Make({1, 2, 3}, 100);
+  running.max_queue_ns = 20'000'000'000;
+  const auto first = engine_->Submit(std::move(running), nullptr);
+  GenerationRequest waiting = Make({4}, 5);
+  waiting.max_queue_ns = 20'000'000;
+  const auto second = engine_->Submit(std::move(waiting), nullptr);
+  EXPECT_EQ(Collect(*second)[0].finish, FinishReason::kQueueTimeout);
+  EXPECT_EQ(Collect(*first)[0].finish, FinishReason::kLength);
+  WaitIdle();
+}
+
+TEST_F(EngineTest, WhatIsLateAlreadyIsNotComputed) {
+  StartEngine();
+  GenerationRequest late = Make({1, 2, 3}, 10);
+  late.deadline_ns = 1;
+  EXPECT_EQ(Collect(*engine_->Submit(std::move(late), nullptr))[0].finish, FinishReason::kDeadline);
+  WaitIdle();
+  EXPECT_EQ(engine_->stats().step, 0);
+}
+
+TEST_F(EngineTest, SaysWhatWaitsAndHowFastItLeaves) {
+  ExecutorLimits limits = kLimits;
+  limits.max_sequences = 1;
+  StartEngine(limits);
+  EXPECT_EQ(engine_->stats().prompt_tokens_per_s, 0);
+  executor_->per_token = std::chrono::milliseconds(5);
+  const auto first = engine_->Submit(Make(std::vector<TokenId>(20, 1), 1), nullptr);
+  Collect(*first);
+  WaitIdle();
+  // A token takes five milliseconds at least.
+  EXPECT_GT(engine_->stats().prompt_tokens_per_s, 0);
+  EXPECT_LE(engine_->stats().prompt_tokens_per_s, 200);
+  const auto running = engine_->Submit(Make({1}, 190), nullptr);
+  const auto waiting = engine_->Submit(Make(std::vector<TokenId>(10, 2), 2), nullptr);
+  for (int i = 0; i < 500 && engine_->stats().queued_tokens != 10; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(engine_->stats().queued_requests, 1);
+  EXPECT_EQ(engine_->stats().queued_tokens, 10);
+  engine_->Abort(*running);
+  Collect(*waiting);
+  WaitIdle();
+  EXPECT_EQ(engine_->stats().queued_tokens, 0);
 }
 
 class ConstraintTest : public EngineTest {
