@@ -17,6 +17,7 @@ namespace vivace {
 
 struct ExecutorLimits {
   int32_t vocab = 0;
+  int32_t hidden = 0;              // of a pooled vector; 0: it pools none
   int32_t max_sequences = 0;       // slots
   int32_t max_batched_tokens = 0;  // rows of a step
   int32_t max_model_len = 0;       // tokens of a sequence

@@ -121,6 +121,32 @@ TEST_P(ExecutorAllocationTest, AStepAllocatesNothing) {
   EXPECT_EQ(result.logprob_rows.size(), 299u + 172u + 40u);
 }
 
+TEST_P(ExecutorAllocationTest, PoolingAllocatesNothing) {
+  const testing::TinyModel model({.context = 512});
+  const auto executor = testing::MakeExecutor(testing::TestConfig(GetParam(), 3), model.file());
+  const std::vector<TokenId> prompt(300, 1);
+  for (int32_t slot = 0; slot < 2; ++slot) {
+    executor->BindSlot(SeqSlot(slot), {.params = {}, .tokens = prompt, .prompt_len = 300});
+  }
+  StepPlan plan;
+  AddItem(&plan, 0, 300, LogitRows::kPoolAll);
+  AddItem(&plan, 1, 100, LogitRows::kPoolLast);
+  for (PlanItem& item : plan.items) {
+    item.sample = false;
+    item.pool_ends = true;
+  }
+  StepResult results[2];
+  for (StepResult& result : results) {
+    executor->Launch(plan);
+    executor->Await(&result);
+  }
+  const int64_t before = allocations.load();
+  executor->Launch(plan);
+  executor->Await(&results[0]);
+  EXPECT_EQ(allocations.load() - before, 0);
+  EXPECT_EQ(results[0].pooled.size(), 2u);
+}
+
 TEST(ExecutorAllocationTest, TheCounterCounts) {
   const int64_t before = allocations.load();
   auto value = std::make_unique<int>(1);

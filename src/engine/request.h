@@ -25,6 +25,8 @@ struct GenerationRequest {
   std::vector<TokenId> prompt;  // not empty, each < vocab
   SamplingParams sampling;
   int32_t num_choices = 1;
+  // An embedding of the prompt instead of an answer: one choice, no token is sampled.
+  Pooling pooling = Pooling::kNone;
   int32_t priority = 0;    // lower is sooner, then first come first served
   std::string cache_salt;  // prefix blocks are shared only under the same salt
   // Steady clock: what has not ended by then ends with kDeadline, between two steps. 0: never.
@@ -116,6 +118,7 @@ class ActiveRequest {
   const GenerationRequest request;
   std::vector<std::unique_ptr<TokenStream>> choices;
   PromptLogprobs prompt_logprobs;
+  std::vector<float> pooled;  // [hidden]; complete once the choice has finished with kLength
   RequestTimes times;
   // Prompt tokens found in the prefix cache at first schedule.
   std::atomic<int32_t> cached_tokens{0};

@@ -40,6 +40,7 @@ void RowSampler::Reserve(StepResult* result) const {
   const auto rows = static_cast<size_t>(limits_.max_batched_tokens);
   result->sampled.reserve(static_cast<size_t>(limits_.max_sequences));
   result->prompt_rows.reserve(static_cast<size_t>(limits_.max_sequences));
+  result->pooled.reserve(static_cast<size_t>(limits_.max_sequences));
   result->logprob_rows.reserve(rows);
   result->top_logprobs.reserve(rows * limits::kMaxTopLogprobs);
 }

@@ -79,6 +79,14 @@ Status StepLoop::Admit(GenerationRequest* request) {
   const auto prompt = static_cast<int64_t>(request->prompt.size());
   SamplingParams& sampling = request->sampling;
   VIVACE_RETURN_IF_ERROR(Validate(sampling, limits_.vocab));
+  if (request->pooling != Pooling::kNone) {
+    if (limits_.hidden == 0) {
+      return Fail(ErrorCode::kUnsupported, "no_embeddings", "", "this model gives no embeddings");
+    }
+    request->num_choices = 1;
+    sampling.max_tokens = 0;
+    sampling.logprobs = sampling.prompt_logprobs = -1;
+  }
   if (prompt == 0) {
     return Fail(ErrorCode::kInvalidArgument, "empty_prompt", "prompt",
                 "the prompt is empty; give at least one token");
@@ -119,6 +127,9 @@ Result<RequestPtr> StepLoop::Submit(GenerationRequest request, void* consumer) {
   const auto tokens = static_cast<int64_t>(request.prompt.size());
   auto active = std::make_shared<ActiveRequest>(id, std::move(request));
   active->consumer = consumer;
+  if (active->request.pooling != Pooling::kNone) {
+    active->pooled.resize(static_cast<size_t>(limits_.hidden));
+  }
   active->times.arrived_ns.store(SteadyNanos(), std::memory_order_relaxed);
 
   const std::lock_guard lock(submit_mutex_);
@@ -231,7 +242,8 @@ void StepLoop::AddSequences(const RequestPtr& request) {
                     .stop_ids = stop_ids,
                     .cache_salt = wanted.cache_salt,
                     .adapter = long_prompt ? "long prompt" : "",
-                    .prompt_logprobs = choice == 0 && sampling.prompt_logprobs >= 0});
+                    .prompt_logprobs = choice == 0 && sampling.prompt_logprobs >= 0,
+                    .pooling = wanted.pooling});
   }
   if (wanted.deadline_ns > 0 || wanted.max_queue_ns > 0) {
     timed_.push_back(request);
@@ -346,6 +358,7 @@ void StepLoop::ApplyChanges() {
 
 void StepLoop::Deliver(const Effects& effects, const StepResult& result) {
   for (const Effects::PromptRows& rows : effects.prompt_rows) DeliverPromptRows(rows, result);
+  for (const Effects::Pooled& pooled : effects.pooled) DeliverPooled(pooled);
   for (const Effects::Output& output : effects.outputs) DeliverToken(output, result);
   for (const Effects::Output& output : effects.outputs) JumpForward(output.key);
 }
@@ -363,6 +376,11 @@ void StepLoop::DeliverPromptRows(const Effects::PromptRows& rows, const StepResu
     std::copy_n(result.top_logprobs.begin() + row.first_top, count,
                 out.top.begin() + static_cast<ptrdiff_t>(at) * out.stride);
   }
+}
+
+void StepLoop::DeliverPooled(const Effects::Pooled& pooled) {
+  if (Live* live = Find(pooled.key))
+    std::ranges::copy(pooled.values, live->request->pooled.begin());
 }
 
 void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& result) {

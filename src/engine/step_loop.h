@@ -61,6 +61,7 @@ class StepLoop final : public Engine {
   void ApplyChanges();
   void Deliver(const Effects& effects, const StepResult& result);
   void DeliverPromptRows(const Effects::PromptRows& rows, const StepResult& result);
+  void DeliverPooled(const Effects::Pooled& pooled);
   void DeliverToken(const Effects::Output& output, const StepResult& result);
   void StartForced(SeqKey key);
   void JumpForward(SeqKey key);

@@ -278,6 +278,60 @@ TEST_F(EngineTest, SaysWhatWaitsAndHowFastItLeaves) {
   EXPECT_EQ(engine_->stats().queued_tokens, 0);
 }
 
+// Preempted, chunked, found in the cache: the mean is over every position, and nothing is sampled.
+TEST_F(EngineTest, PoolsPrompts) {
+  ExecutorLimits limits = kLimits;
+  limits.hidden = 4;
+  limits.num_blocks = 20;
+  StartEngine(limits);
+  std::vector<RequestPtr> requests;
+  for (int32_t i = 0; i < 24; ++i) {
+    GenerationRequest wanted = Make(std::vector<TokenId>(static_cast<size_t>(3 + 7 * i), i), 30, 3);
+    if (i % 3 != 0) wanted.pooling = i % 3 == 1 ? Pooling::kMean : Pooling::kLast;
+    auto request = engine_->Submit(std::move(wanted), nullptr);
+    ASSERT_TRUE(request) << request.error().message;
+    requests.push_back(*request);
+  }
+  for (int32_t i = 0; i < 24; ++i) {
+    const RequestPtr& request = requests[static_cast<size_t>(i)];
+    const auto answers = Collect(request);
+    if (i % 3 == 0) {
+      EXPECT_TRUE(request->pooled.empty());
+      continue;
+    }
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_TRUE(answers[0].tokens.empty());
+    EXPECT_EQ(answers[0].finish, FinishReason::kLength);
+    const auto last = static_cast<float>(2 + 7 * i);
+    EXPECT_EQ(request->pooled,
+              (std::vector<float>{static_cast<float>(i), i % 3 == 1 ? last / 2 : last, 0, 0}));
+  }
+  WaitIdle();
+}
+
+TEST_F(EngineTest, NoPoolingWithoutAnExecutorForIt) {
+  StartEngine();
+  GenerationRequest wanted = Make({1}, 1);
+  wanted.pooling = Pooling::kMean;
+  EXPECT_EQ(engine_->Submit(std::move(wanted), nullptr).error().reason, "no_embeddings");
+}
+
+// Only where it is exact: a mean is over all positions.
+TEST_F(EngineTest, APooledPromptFindsThePrefixOfTheLastOnly) {
+  ExecutorLimits limits = kLimits;
+  limits.hidden = 2;
+  StartEngine(limits);
+  for (const auto& [pooling, cached] :
+       {std::pair{Pooling::kMean, 0}, {Pooling::kMean, 0}, {Pooling::kLast, 32}}) {
+    GenerationRequest wanted = Make(std::vector<TokenId>(40, 7), 0);
+    wanted.pooling = pooling;
+    const auto request = engine_->Submit(std::move(wanted), nullptr);
+    Collect(*request);
+    EXPECT_EQ((*request)->cached_tokens.load(), cached);
+    EXPECT_EQ((*request)->pooled[1], pooling == Pooling::kMean ? 19.5f : 39.0f);
+  }
+}
+
 class ConstraintTest : public EngineTest {
  protected:
   // A choice for each of `rules`; what the constraints were told is in constraints_.

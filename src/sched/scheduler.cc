@@ -48,6 +48,7 @@ void Scheduler::Reserve(StepPlan* plan, PlanChanges* changes, Effects* effects) 
   changes->preempted.reserve(seqs);
   effects->outputs.reserve(seqs);
   effects->prompt_rows.reserve(seqs);
+  effects->pooled.reserve(seqs);
 }
 
 bool Scheduler::CanEverFit(const SchedulerConfig& config, int64_t prompt_len, int64_t max_tokens) {
@@ -61,6 +62,7 @@ bool Scheduler::CanEverFit(const SchedulerConfig& config, int64_t prompt_len, in
 void Scheduler::Add(const NewSequence& added) {
   const int64_t prompt_len = static_cast<int64_t>(added.prompt.size());
   VIVACE_CHECK(CanEverFit(prompt_len, added.max_tokens));
+  VIVACE_CHECK(added.pooling == Pooling::kNone || added.max_tokens == 0);
   retired_.clear();
 
   auto owned = std::make_unique<Sequence>();
@@ -76,6 +78,7 @@ void Scheduler::Add(const NewSequence& added) {
   sequence->min_tokens = added.min_tokens;
   sequence->max_len = static_cast<int32_t>(MaxComputed(prompt_len, sequence->max_tokens));
   sequence->wants_prompt_rows = added.prompt_logprobs;
+  sequence->pooling = added.pooling;
   sequence->stop_ids.assign(added.stop_ids.begin(), added.stop_ids.end());
   sequence->tokens.reserve(static_cast<size_t>(prompt_len + sequence->max_tokens));
   sequence->tokens.assign(added.prompt.begin(), added.prompt.end());

@@ -100,11 +100,19 @@ struct Effects {
     int32_t count = 0;
   };
 
+  // A pooled prompt; its end follows in outputs.
+  struct Pooled {
+    SeqKey key = 0;
+    std::span<const float> values;  // the result's
+  };
+
   std::vector<Output> outputs;
   std::vector<PromptRows> prompt_rows;  // stands before the sequence's outputs of the same step
+  std::vector<Pooled> pooled;           // the same
 
   void Clear() {
     outputs.clear();
+    pooled.clear();
     prompt_rows.clear();
   }
 };
@@ -203,6 +211,7 @@ class Scheduler final {
   int32_t BudgetLeft(const StepPlan& plan) const;
   int32_t TakeChunk(const Sequence& sequence, const StepPlan& plan);
   void AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan);
+  static LogitRows RowsOf(const Sequence& sequence, int32_t end, bool sample);
 
   // scheduler_commit.cc
   void ObserveTime(const StepPlan& plan, int64_t elapsed_ns);

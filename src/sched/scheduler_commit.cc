@@ -23,6 +23,12 @@ void Scheduler::Commit(const StepPlan& plan, const StepResult& result, Effects* 
                                     .count = rows.count});
   }
 
+  for (const PooledRow& row : result.pooled) {
+    const Sequence& sequence = *slots_[plan.items[row.item].slot.value];
+    if (sequence.abort_pending) continue;
+    effects->pooled.push_back({.key = sequence.key, .values = row.values});
+  }
+
   size_t next_sampled = 0;
   for (const PlanItem& item : plan.items) {
     const SampledToken* sampled = nullptr;

@@ -141,8 +141,10 @@ void Scheduler::PlanWaiting(StepPlan* plan, PlanChanges* changes) {
 
 // Takes the cache and a slot, if there is room.
 bool Scheduler::TryStart(Sequence* sequence, PlanChanges* changes) {
-  // A row of log-probabilities exists only for a token that is computed.
-  const bool use_index = config_.kv.enable_prefix_caching && !sequence->wants_prompt_rows;
+  // A row of log-probabilities exists only for a token that is computed, and so does what a mean
+  // is taken over.
+  const bool all_rows = sequence->wants_prompt_rows || sequence->pooling == Pooling::kMean;
+  const bool use_index = config_.kv.enable_prefix_caching && !all_rows;
   const auto cached = kv_.TryBegin(&sequence->kv, sequence->tokens, use_index, Headroom(*sequence));
   if (!cached) return false;
 
@@ -178,6 +180,20 @@ int32_t Scheduler::Headroom(const Sequence& candidate) const {
   return std::max(growing, config_.kv.num_blocks / kWatermarkDivisor);
 }
 
+LogitRows Scheduler::RowsOf(const Sequence& sequence, int32_t end, bool sample) {
+  if (sequence.wants_prompt_rows) return LogitRows::kAll;
+  if (sample) return LogitRows::kLast;
+  switch (sequence.pooling) {
+    case Pooling::kMean:
+      return LogitRows::kPoolAll;
+    case Pooling::kLast:
+      return end == sequence.length() ? LogitRows::kPoolLast : LogitRows::kNone;
+    case Pooling::kNone:
+      break;
+  }
+  return LogitRows::kNone;
+}
+
 void Scheduler::AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan) {
   const int32_t begin = sequence->computed;
   const int32_t end = begin + num_tokens;
@@ -192,9 +208,8 @@ void Scheduler::AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan) 
   item.first_block = static_cast<int32_t>(plan->block_ids.size());
   item.num_blocks = kv_.BlocksFor(end);
   item.sample = end == sequence->length() && sequence->max_tokens > 0;
-  item.logit_rows = wants_rows    ? LogitRows::kAll
-                    : item.sample ? LogitRows::kLast
-                                  : LogitRows::kNone;
+  item.logit_rows = RowsOf(*sequence, end, item.sample);
+  item.pool_ends = sequence->pooling != Pooling::kNone && end == sequence->length();
   if (wants_rows && end < sequence->prompt_len) item.next_prompt_token = sequence->tokens[end];
   plan->items.push_back(item);
 

@@ -468,6 +468,46 @@ TEST_F(SchedulerTest, PromptRowsAreForwardedByPosition) {
 // --- appended output
 // -----------------------------------------------------------------------------------------
 
+// --- pooled prompts
+// -----------------------------------------------------------------------------------------
+
+TEST_F(SchedulerTest, APooledPromptSamplesNothing) {
+  for (const Pooling pooling : {Pooling::kLast, Pooling::kMean}) {
+    Start(SmallConfig());
+    NewSequence sequence;
+    const Tokens prompt = Prompt(70);
+    sequence.key = 1;
+    sequence.prompt = prompt;
+    sequence.pooling = pooling;
+    scheduler->Add(sequence);
+    Plan();
+    ASSERT_EQ(plan.items.size(), 1u);
+    const bool mean = pooling == Pooling::kMean;
+    EXPECT_EQ(plan.items[0].logit_rows, mean ? LogitRows::kPoolAll : LogitRows::kNone);
+    EXPECT_EQ(plan.items[0].end_logit_row() - plan.items[0].first_logit_row(), mean ? 64 : 0);
+    EXPECT_FALSE(plan.items[0].pool_ends);
+    Commit();
+    EXPECT_THAT(effects.outputs, IsEmpty());
+    Plan();
+    EXPECT_EQ(plan.items[0].logit_rows, mean ? LogitRows::kPoolAll : LogitRows::kPoolLast);
+    EXPECT_EQ(plan.items[0].end_logit_row() - plan.items[0].first_logit_row(), mean ? 6 : 1);
+    EXPECT_TRUE(plan.items[0].pool_ends);
+    EXPECT_FALSE(plan.items[0].sample);
+    const std::vector<float> vector = {1, 2};
+    result.Clear();
+    result.step = plan.step;
+    result.pooled.push_back({.item = 0, .values = vector});
+    scheduler->Commit(plan, result, &effects);
+    ASSERT_EQ(effects.pooled.size(), 1u);
+    EXPECT_EQ(effects.pooled[0].key, 1u);
+    EXPECT_EQ(effects.pooled[0].values.data(), vector.data());
+    ASSERT_EQ(effects.outputs.size(), 1u);
+    EXPECT_EQ(effects.outputs[0].token, -1);
+    EXPECT_EQ(effects.outputs[0].finish, SeqFinish::kLength);
+    ExpectIdle();
+  }
+}
+
 class AppendTest : public SchedulerTest {
  protected:
   Scheduler::Appended Append(SeqKey key, const Tokens& tokens, bool complete = false) {

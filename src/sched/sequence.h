@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "kv/kv_cache_manager.h"
+#include "sched/step_plan.h"
 
 namespace vivace {
 
@@ -26,7 +27,8 @@ struct NewSequence {
   std::span<const TokenId> stop_ids;  // EOS ids (unless ignored) and stop_token_ids
   std::string_view cache_salt;
   std::string_view adapter;
-  bool prompt_logprobs = false;  // ask for one choice of a group only: rows are equal
+  bool prompt_logprobs = false;      // ask for one choice of a group only: rows are equal
+  Pooling pooling = Pooling::kNone;  // of the prompt; then max_tokens is 0
 };
 
 // Fields are the scheduler's own; other code sees sequences by key and slot.
@@ -50,6 +52,7 @@ struct Sequence {
   int32_t started_with = 0;        // tokens it had when it took its slot
   int32_t planned = 0;             // tokens of the step in flight
   bool wants_prompt_rows = false;  // until the last of them was delivered
+  Pooling pooling = Pooling::kNone;
   bool scheduled_before = false;
   bool prompt_done = false;       // was computed once
   bool waits_for_leader = false;  // until an earlier choice has computed the prompt

@@ -93,6 +93,8 @@ class FakeExecutor final : public Executor {
     TokenConstraint* constraint = nullptr;
     int32_t most = 0;  // tokens of the sequence
     std::vector<TokenId> tokens;
+    std::vector<float> pooled;  // sum, then mean; or last
+    int32_t positions = 0;
   };
 
   Slot& At(SeqSlot slot) { return slots_[static_cast<size_t>(slot.value)]; }
@@ -118,6 +120,7 @@ class FakeExecutor final : public Executor {
           plan_->tokens[static_cast<size_t>(item.first_token + k)];
     }
     if (item.logit_rows == LogitRows::kAll) AddPromptRows(index, item, slot, result);
+    if (item.pools()) Pool(index, item, &slot, result);
     if (!item.sample) return;
     SampledToken sampled{.item = index};
     if (non_finite) {
@@ -142,6 +145,24 @@ class FakeExecutor final : public Executor {
     }
     if (!slot.constraint->Accept(sampled->token)) sampled->error = SampleError::kRefused;
     sampled->ends = slot.constraint->Done();
+  }
+
+  // A hidden state is made up: that of a token at its position is [token, position, 0, ...].
+  void Pool(int32_t index, const PlanItem& item, Slot* slot, StepResult* result) const {
+    if (item.first_position == 0 || item.logit_rows == LogitRows::kPoolLast) {
+      slot->pooled.assign(static_cast<size_t>(limits_.hidden), 0.0f);
+      slot->positions = 0;
+    }
+    const bool last = item.logit_rows == LogitRows::kPoolLast;
+    for (int32_t k = last ? item.num_tokens - 1 : 0; k < item.num_tokens; ++k) {
+      const int32_t position = item.first_position + k;
+      slot->pooled[0] += static_cast<float>(slot->tokens[static_cast<size_t>(position)]);
+      slot->pooled[1] += static_cast<float>(position);
+      ++slot->positions;
+    }
+    if (!item.pool_ends) return;
+    for (float& x : slot->pooled) x /= static_cast<float>(slot->positions);
+    result->pooled.push_back({.item = index, .values = slot->pooled});
   }
 
   void AddPromptRows(int32_t index, const PlanItem& item, const Slot& slot, StepResult* result) {
