@@ -99,6 +99,7 @@ struct PromptLogprobs {
   std::vector<TokenLogprob> chosen;  // [prompt]; entry 0 has no value
   std::vector<TokenLogprob> top;     // [prompt, stride]
   std::vector<int8_t> num_top;
+  std::vector<int32_t> rank;  // of `chosen`, 1 = most likely
   int32_t stride = 0;
 };
 

@@ -373,6 +373,7 @@ void StepLoop::DeliverPromptRows(const Effects::PromptRows& rows, const StepResu
     const int32_t count = std::min(row.num_top, out.stride);
     out.chosen[at] = row.chosen;
     out.num_top[at] = static_cast<int8_t>(count);
+    out.rank[at] = row.rank;
     std::copy_n(result.top_logprobs.begin() + row.first_top, count,
                 out.top.begin() + static_cast<ptrdiff_t>(at) * out.stride);
   }

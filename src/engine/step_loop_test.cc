@@ -162,6 +162,7 @@ TEST_F(EngineTest, LogprobsOfPromptAndOutput) {
   EXPECT_EQ(prompt.chosen[1].token, 20);
   EXPECT_EQ(prompt.chosen[2].token, 30);
   EXPECT_EQ(prompt.num_top[2], 1);
+  EXPECT_EQ(prompt.rank[2], 1);
 }
 
 TEST_F(EngineTest, PromptOnly) {

@@ -66,7 +66,8 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
     if (rendered.error().field.empty()) rendered.error().field = InputName(params.endpoint);
     return tl::unexpected<Error>(std::move(rendered.error()));
   }
-  if (params.endpoint != kTokenize && params.endpoint != kCountTokens) {
+  const bool generates = params.endpoint != kTokenize && params.endpoint != kCountTokens;
+  if (generates && !params.truncate_prompt_tokens) {
     VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, InputName(params.endpoint), model));
   } else if (rendered->text.size() > limits::kMaxTokenizeBytes) {
     return Fail(ErrorCode::kInvalidArgument, "too_long", "messages",

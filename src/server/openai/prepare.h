@@ -30,6 +30,13 @@ struct PreparedRequest {
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
                                                            const ServedModel& model);
 
+// Cuts a prompt as truncate_prompt_tokens says, and notes how much; `room`: tokens that fit.
+void TruncatePrompt(int32_t room, std::vector<TokenId>* ids, RequestParams* params);
+// A text that will be tokenised: refused where it cannot fit, or where it is cut, where that would
+// take too long.
+Status CheckPromptText(std::string_view text, std::string_view field, const RequestParams& params,
+                       const ServedModel& model);
+
 struct TextAnswer {
   std::string body;
   Reports reports;

@@ -189,6 +189,15 @@ Status CombineParams(RequestParams* params) {
   if (params->endpoint == kChat && params->top_logprobs && !params->logprobs) {
     return WrongValue("top_logprobs", "needs `logprobs` to be true");
   }
+  if (params->suffix && params->truncate_prompt_tokens) {
+    return WrongValue("truncate_prompt_tokens", "would cut the text before the gap of `suffix`");
+  }
+  if (params->prompt_logprobs && params->stream) {
+    return WrongValue("prompt_logprobs", "is not available when `stream` is true");
+  }
+  if (params->truncate_prompt_tokens == 0) {
+    return WrongValue("truncate_prompt_tokens", "is 0; give at least 1, or -1 for what fits");
+  }
   const auto wanted = params->wanted_tokens();
   const std::string_view length_name = params->length_name();
   if (params->suffix && (params->echo || params->prompts.size() > 1)) {

@@ -41,6 +41,8 @@ Result<std::vector<TokenId>> ReadTokenIds(std::string_view name, const json::arr
 }
 
 constexpr size_t kMaxReportedNameBytes = 64;
+// A word is two runs of tokens at most, with and without a space before it.
+constexpr size_t kMaxBadWords = limits::kMaxBadWords / 2;
 
 constexpr std::string_view kPromptShapes =
     "a string, a list of strings, a list of token ids or a list of such lists";
@@ -181,6 +183,40 @@ Status ReadStopTokenIds(std::string_view name, const json::value& value,
                                         limits::kMaxStopTokenIds));
   }
   VIVACE_ASSIGN(params->sampling.stop_token_ids, ReadTokenIds(name, *list, context.vocab));
+  return {};
+}
+
+Status ReadAllowedTokenIds(std::string_view name, const json::value& value,
+                           const ParamContext& context, RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list of token ids", value);
+  if (list->empty()) return WrongValue(name, "is empty, so nothing could be said; give ids");
+  if (list->size() > static_cast<size_t>(context.vocab)) {
+    return WrongValue(
+        name, fmt::format("has {} ids; the vocabulary has {}", list->size(), context.vocab));
+  }
+  VIVACE_ASSIGN(params->sampling.allowed_token_ids, ReadTokenIds(name, *list, context.vocab));
+  return {};
+}
+
+Status ReadBadWords(std::string_view name, const json::value& value, const ParamContext&,
+                    RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list of strings", value);
+  if (list->size() > kMaxBadWords) {
+    return WrongValue(
+        name, fmt::format("has {} words; at most {} are allowed", list->size(), kMaxBadWords));
+  }
+  for (const auto& item : *list) {
+    const auto* text = item.if_string();
+    if (text == nullptr) return WrongType(name, "a list of strings", item);
+    if (text->empty()) return WrongValue(name, "must not hold an empty string");
+    if (text->size() > limits::kMaxStopStringBytes) {
+      return WrongValue(name, fmt::format("has a word of {} bytes; at most {} are allowed",
+                                          text->size(), limits::kMaxStopStringBytes));
+    }
+    params->bad_words.emplace_back(*text);
+  }
   return {};
 }
 

@@ -20,6 +20,10 @@ Status ReadStop(std::string_view name, const json::value& value, const ParamCont
                 RequestParams* params);
 Status ReadStopTokenIds(std::string_view name, const json::value& value,
                         const ParamContext& context, RequestParams* params);
+Status ReadAllowedTokenIds(std::string_view name, const json::value& value,
+                           const ParamContext& context, RequestParams* params);
+Status ReadBadWords(std::string_view name, const json::value& value, const ParamContext& context,
+                    RequestParams* params);
 Status ReadLogitBias(std::string_view name, const json::value& value, const ParamContext& context,
                      RequestParams* params);
 Status ReadStreamOptions(std::string_view name, const json::value& value,

@@ -55,6 +55,7 @@ struct Reports {
   std::vector<std::string> ignored = {};
   std::vector<Clamped> clamped = {};
   std::vector<Renamed> renamed = {};
+  int64_t truncated_tokens = 0;  // that truncate_prompt_tokens took from the prompts: as asked for
   bool strict = false;
 
   bool empty() const { return ignored.empty() && clamped.empty() && renamed.empty(); }
@@ -84,6 +85,7 @@ struct RequestParams : Reports {
   std::optional<bool> add_special_tokens;  // default: text yes, chat no
   bool add_generation_prompt = true;
   bool continue_final_message = false;
+  std::optional<int32_t> truncate_prompt_tokens;  // the last so many stay; -1: what fits
   std::optional<bool> thinking;       // asked for or not wanted; absent: the template's way
   std::optional<std::string> suffix;  // completions: the text behind the gap
 
@@ -94,6 +96,7 @@ struct RequestParams : Reports {
   int32_t n = 1;
   std::optional<int32_t> best_of;
   std::vector<std::string> stop;
+  std::vector<std::string> bad_words;  // become sampling.bad_words
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
   int32_t priority = 0;
@@ -108,6 +111,7 @@ struct RequestParams : Reports {
   bool echo = false;
   bool logprobs = false;                // wanted at all
   std::optional<int32_t> top_logprobs;  // how many alternatives
+  std::optional<int32_t> prompt_logprobs;
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_token_strs = false;  // tokenize

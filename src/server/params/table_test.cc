@@ -332,6 +332,8 @@ TEST(CombineParams, RefusesWhatDoesNotGoTogether) {
       {kChat, R"({"max_tokens":0})", "max_tokens"},
       {kCompletions, R"({"max_completion_tokens":0})", "max_completion_tokens"},
       {kCompletions, R"({"max_tokens":2,"min_tokens":3})", "min_tokens"},
+      {kCompletions, R"({"prompt_logprobs":1,"stream":true})", "prompt_logprobs"},
+      {kChat, R"({"truncate_prompt_tokens":0})", "truncate_prompt_tokens"},
       {kCompletions, R"({"suffix":"b","echo":true})", "suffix"},
       {kCompletions, R"({"suffix":"b","prompt":["a","b"]})", "suffix"},
       {kMessages, R"({"max_tokens":0})", "max_tokens"},

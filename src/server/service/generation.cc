@@ -134,6 +134,8 @@ ChoicePart Generation::PartOf(const Choice& choice, size_t index) const {
           .logprobs = choice.output.logprobs(),
           .token_ids = choice.output.token_ids(),
           .prompt_token_ids = requests_[choice.prompt]->request.prompt,
+          .prompt_logprobs =
+              params().prompt_logprobs ? &requests_[choice.prompt]->prompt_logprobs : nullptr,
           .end = nullptr};
 }
 

@@ -117,6 +117,7 @@ class FakeEngine final : public Engine {
       out.chosen[i] = Chosen(request->request.prompt[i]);
       const auto top = Top(request->request.prompt[i], out.stride);
       out.num_top[i] = static_cast<int8_t>(top.size());
+      out.rank[i] = 1;
       std::copy(top.begin(), top.end(), out.top.begin() + static_cast<ptrdiff_t>(i) * out.stride);
     }
   }
