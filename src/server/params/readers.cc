@@ -113,9 +113,11 @@ Status ReadPrompt(std::string_view name, const json::value& value, const ParamCo
     params->prompts.emplace_back(std::move(ids));
     return {};
   }
-  if (list->size() > limits::kMaxPrompts) {
-    return WrongValue(name, fmt::format("has {} prompts; at most {} are allowed", list->size(),
-                                        limits::kMaxPrompts));
+  const size_t most =
+      context.endpoint == kEmbeddings ? limits::kMaxEmbeddingInputs : limits::kMaxPrompts;
+  if (list->size() > most) {
+    return WrongValue(name,
+                      fmt::format("has {} prompts; at most {} are allowed", list->size(), most));
   }
   for (const auto& item : *list) {
     if (item.kind() != list->front().kind()) return WrongType(name, kPromptShapes, item);

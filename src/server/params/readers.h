@@ -12,6 +12,14 @@ namespace vivace::server {
 
 Status ReadPrompt(std::string_view name, const json::value& value, const ParamContext& context,
                   RequestParams* params);
+Status ReadFirstTexts(std::string_view name, const json::value& value, const ParamContext& context,
+                      RequestParams* params);
+Status ReadSecondTexts(std::string_view name, const json::value& value, const ParamContext& context,
+                       RequestParams* params);
+Status ReadPooling(std::string_view name, const json::value& value, const ParamContext& context,
+                   RequestParams* params);
+Status ReadEncodingFormat(std::string_view name, const json::value& value,
+                          const ParamContext& context, RequestParams* params);
 Status ReadMessages(std::string_view name, const json::value& value, const ParamContext& context,
                     RequestParams* params);
 Status ReadTokens(std::string_view name, const json::value& value, const ParamContext& context,

@@ -14,6 +14,15 @@
 #include "base/ids.h"
 #include "grammar/grammar.h"
 #include "sample/sampling_params.h"
+#include "sched/step_plan.h"
+
+namespace vivace::limits {
+
+inline constexpr size_t kMaxEmbeddingInputs = 2'048;
+inline constexpr size_t kMaxEmbeddingValues = 1u << 22;  // numbers of an answer
+inline constexpr size_t kMaxScoredTexts = 1'024;         // of one list
+
+}  // namespace vivace::limits
 
 namespace vivace::server {
 
@@ -28,6 +37,9 @@ enum Endpoint : uint16_t {
   kResponses = 1 << 8,     // OpenAI's newer shape
   kMessages = 1 << 9,      // Anthropic's
   kCountTokens = 1 << 10,  // /v1/messages/count_tokens
+  kEmbeddings = 1 << 12,
+  kRerank = 1 << 13,
+  kScore = 1 << 14,
 };
 using EndpointSet = uint16_t;
 
@@ -117,6 +129,16 @@ struct RequestParams : Reports {
   bool return_token_strs = false;  // tokenize
   std::string request_id;          // the client's own; empty: none
   std::string echoed;  // responses: members of the request that the answer repeats, as JSON
+
+  // Embeddings, rerank and score; input is in `prompts`.
+  std::vector<std::string> first_texts;   // query, or text_1
+  std::vector<std::string> second_texts;  // documents, or text_2
+  Pooling pooling = Pooling::kMean;
+  bool base64 = false;
+  bool normalize = true;
+  std::optional<int32_t> dimensions;
+  int32_t top_n = 0;  // 0: all
+  bool return_documents = true;
 
   bool conversation() const { return (endpoint & kConversations) != 0; }
 

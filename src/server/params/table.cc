@@ -1,5 +1,5 @@
-// The rows. Order is that of the documentation page: input, generation, output, then what is
-// refused and what is ignored.
+// The rows. Order is that of the documentation page: input, generation, output, embeddings, then
+// what is refused and what is ignored.
 #include "server/params/table.h"
 
 #include <array>
@@ -17,7 +17,8 @@ using P = RequestParams;
 
 constexpr EndpointSet kGenerate = kChat | kCompletions | kResponses | kMessages;
 constexpr EndpointSet kTexts = kChat | kCompletions;  // answers with choices
-constexpr EndpointSet kAll = kGenerate | kCountTokens | kTokenize | kDetokenize;
+constexpr EndpointSet kEmbed = kEmbeddings | kRerank | kScore;
+constexpr EndpointSet kAll = kGenerate | kCountTokens | kTokenize | kDetokenize | kEmbed;
 constexpr EndpointSet kAnthropic = kMessages | kCountTokens;
 constexpr int64_t kMaxInt32 = INT32_MAX;
 constexpr size_t kMaxModelNameBytes = 256;
@@ -106,11 +107,11 @@ const ParamRow kInputRows[] = {
     {"suffix", "", kCompletions,
      StringField{limits::kMaxBodyBytes, [](P& p, std::string_view v) { p.suffix = v; }}, "none",
      "The text behind a gap that the answer fills; for models whose vocabulary has tokens for it."},
-    {"truncate_prompt_tokens", "", kGenerate | kTokenize,
+    {"truncate_prompt_tokens", "", kGenerate | kTokenize | kEmbed,
      IntField{-1, kMaxInt32, [](P& p, int64_t v) { p.truncate_prompt_tokens = I32(v); }}, "none",
      "Keep the last so many tokens of each prompt; -1: as many as fit beside the answer. What was "
      "cut is counted in vivace.truncated_prompt_tokens and x-vivace-truncated-prompt-tokens."},
-    {"add_special_tokens", "", kTexts | kTokenize,
+    {"add_special_tokens", "", kTexts | kTokenize | kEmbed,
      BoolField{[](P& p, bool v) { p.add_special_tokens = v; }}, "true for text, false for messages",
      "Add what the tokenizer adds around a text, such as a BOS token."},
 };
@@ -185,10 +186,10 @@ const ParamRow kGenerationRows[] = {
      "Keep the stop string, or the text of the stop token, that ended the output."},
     {"ignore_eos", "", kGenerate, BoolField{[](P& p, bool v) { p.sampling.ignore_eos = v; }},
      "false", "Go on after the model's end-of-text tokens."},
-    {"priority", "", kGenerate,
+    {"priority", "", kGenerate | kEmbed,
      IntField{INT32_MIN, INT32_MAX, [](P& p, int64_t v) { p.priority = I32(v); }}, "0",
      "Lower is served sooner; then first come, first served."},
-    {"cache_salt", "", kGenerate,
+    {"cache_salt", "", kGenerate | kEmbed,
      StringField{limits::kMaxCacheSaltBytes, [](P& p, std::string_view v) { p.cache_salt = v; }},
      "none", "Prompts share cached prefixes only under the same salt."},
 };
@@ -266,12 +267,47 @@ const ParamRow kOutputRows[] = {
      "disabled", "A prompt that is too long is refused; auto is reported."},
     {"metadata", "", kResponses, CustomField{"object of strings", ReadMetadata, kObject}, "{}",
      "Repeated in the answer."},
-    {"request_id", "", kGenerate, CustomField{"string", ReadRequestId, kString}, "the server's own",
+    {"request_id", "", kGenerate | kEmbed, CustomField{"string", ReadRequestId, kString},
+     "the server's own",
      "The answer's id, behind its prefix, and its x-request-id header: 1 to 128 letters, digits "
      "and "
      "._:-. The header X-Request-Id says the same where this does not."},
     {"strict", "", kAll, BoolField{[](P& p, bool v) { p.strict = v; }}, "false",
      "Refuse what would be ignored, clamped or renamed, instead of reporting it."},
+};
+
+const ParamRow kEmbeddingRows[] = {
+    {"input", "", kEmbeddings,
+     CustomField{"string, list of strings, token ids, list of token ids", ReadPrompt,
+                 kStringOrList},
+     "required", "What to embed; at most 2048 inputs.", true},
+    {"query", "", kRerank,
+     StringField{limits::kMaxTokenizeBytes,
+                 [](P& p, std::string_view v) { p.first_texts.assign(1, std::string(v)); }},
+     "required", "What the documents are compared with.", true},
+    {"documents", "", kRerank,
+     CustomField{"list of strings or of objects with a text", ReadSecondTexts, kStringOrList},
+     "required", "At most 1024.", true},
+    {"text_1", "queries", kScore,
+     CustomField{"string or list of strings", ReadFirstTexts, kStringOrList}, "required",
+     "One text, compared with each of text_2; or as many as text_2 has, in pairs.", true},
+    {"text_2", "documents", kScore,
+     CustomField{"string or list of strings", ReadSecondTexts, kStringOrList}, "required",
+     "At most 1024 texts.", true},
+    {"pooling", "", kEmbed, CustomField{"\"mean\" or \"last\"", ReadPooling, kString}, "mean",
+     "Which hidden states make the embedding: the mean over all tokens, or the last one's."},
+    {"encoding_format", "", kEmbeddings,
+     CustomField{"\"float\" or \"base64\"", ReadEncodingFormat, kString}, "float",
+     "Numbers, or base64 of little-endian float32."},
+    {"dimensions", "", kEmbed,
+     IntField{1, kMaxInt32, [](P& p, int64_t v) { p.dimensions = I32(v); }}, "all",
+     "Keep the first so many numbers of an embedding (and scale it to a length of 1 again)."},
+    {"normalize", "", kEmbeddings, BoolField{[](P& p, bool v) { p.normalize = v; }}, "true",
+     "Scale embeddings to a length of 1."},
+    {"top_n", "", kRerank, IntField{0, kMaxInt32, [](P& p, int64_t v) { p.top_n = I32(v); }}, "0",
+     "How many of the best documents to return; 0: all."},
+    {"return_documents", "", kRerank, BoolField{[](P& p, bool v) { p.return_documents = v; }},
+     "true", "Return the documents' texts."},
 };
 
 const ParamRow kRefusedRows[] = {
@@ -307,7 +343,7 @@ constexpr std::string_view kNoEffect = "No effect on the answer.";
 
 const ParamRow kIgnoredRows[] = {
     {"guided_decoding_backend", "", kGenerate, IgnoredField{}, "", "There is one."},
-    {"user", "", kGenerate, IgnoredField{}, "", kNoEffect},
+    {"user", "", kGenerate | kEmbed, IgnoredField{}, "", kNoEffect},
     {"metadata", "", kTexts | kMessages, IgnoredField{}, "", kNoEffect},
     {"store", "", kGenerate, IgnoredField{true}, "", "Nothing is stored."},
     {"service_tier", "", kGenerate, IgnoredField{}, "", kNoEffect},
@@ -345,8 +381,8 @@ auto Join(const ParamRow (&... parts)[N]) {
 }  // namespace
 
 std::span<const ParamRow> ParamTable() {
-  static const auto rows =
-      Join(kInputRows, kGenerationRows, kGrammarRows, kOutputRows, kRefusedRows, kIgnoredRows);
+  static const auto rows = Join(kInputRows, kGenerationRows, kGrammarRows, kOutputRows,
+                                kEmbeddingRows, kRefusedRows, kIgnoredRows);
   return rows;
 }
 

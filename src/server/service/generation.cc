@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "server/error_response.h"
+#include "server/service/engine_failure.h"
 #include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 
@@ -13,22 +14,6 @@ namespace vivace::server {
 namespace {
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
-Error EngineFailure(FinishReason reason) {
-  if (reason == FinishReason::kDeadline) {
-    return {ErrorCode::kDeadlineExceeded, "deadline_exceeded",
-            "the request's deadline passed before its answer was complete", ""};
-  }
-  if (reason == FinishReason::kQueueTimeout) {
-    return {ErrorCode::kResourceExhausted, "queue_timeout",
-            "the request waited in the queue for as long as it may; try again later", ""};
-  }
-  if (reason == FinishReason::kError) {
-    return {ErrorCode::kInternal, "non_finite_logits",
-            "the model's output was not finite; the request was ended", ""};
-  }
-  return {ErrorCode::kInternal, "aborted", "the request was ended by the server", ""};
-}
 
 }  // namespace
 
