@@ -133,7 +133,7 @@ void ChoiceOutput::EndByStream(FinishReason reason) {
   }
   finished_ = true;
   end_.by_length = reason == FinishReason::kLength;
-  if (reason == FinishReason::kAborted || reason == FinishReason::kError) failure_ = reason;
+  if (reason != FinishReason::kStop && reason != FinishReason::kLength) failure_ = reason;
   ready_entries_ = entries_.size();
 }
 

@@ -1,5 +1,7 @@
 #include "server/openai/openai_writer.h"
 
+#include "server/openai/reports.h"
+
 namespace vivace::server {
 namespace {
 
@@ -93,16 +95,16 @@ void OpenAiWriter::WriteUsage(const Usage& usage, JsonWriter* w) {
   w->EndObject();
 }
 
+void OpenAiWriter::WritePromptLogprobs(const ChoicePart& part, JsonWriter* w) const {
+  if (part.prompt_logprobs == nullptr) return;
+  LogprobStyle style = style_;
+  style.top = params_.prompt_logprobs.value_or(0);
+  w->Key("prompt_logprobs");
+  server::WritePromptLogprobs(style, *part.prompt_logprobs, w);
+}
+
 void OpenAiWriter::EndWhole(JsonWriter* w) const {
-  if (!params_.ignored.empty()) {
-    w->Key("vivace");
-    w->BeginObject();
-    w->Key("ignored");
-    w->BeginArray();
-    for (const std::string& name : params_.ignored) w->String(name);
-    w->EndArray();
-    w->EndObject();
-  }
+  WriteReports(params_, w);
   w->EndObject();
 }
 

@@ -6,21 +6,14 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "server/error_response.h"
-#include "server/service/ignored_header.h"
+#include "server/service/engine_failure.h"
+#include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 
 namespace vivace::server {
 namespace {
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
-Error EngineFailure(FinishReason reason) {
-  if (reason == FinishReason::kError) {
-    return {ErrorCode::kInternal, "non_finite_logits",
-            "the model's output was not finite; the request was ended", ""};
-  }
-  return {ErrorCode::kInternal, "aborted", "the request was ended by the server", ""};
-}
 
 }  // namespace
 
@@ -32,7 +25,8 @@ Generation::Generation(const Context& context, ExchangePtr exchange,
       ticket_(std::move(ticket)),
       prepared_(std::move(prepared)),
       writer_(MakeAnswerWriter(prepared_->params, *context.model->tokenizer, identity)),
-      id_(std::move(identity.id)) {}
+      request_id_(identity.request_id.empty() ? std::move(identity.id)
+                                              : std::move(identity.request_id)) {}
 
 Status Generation::Submit() {
   const auto sequences = static_cast<int64_t>(prepared_->prompts.size()) * params().n;
@@ -125,6 +119,8 @@ ChoicePart Generation::PartOf(const Choice& choice, size_t index) const {
           .logprobs = choice.output.logprobs(),
           .token_ids = choice.output.token_ids(),
           .prompt_token_ids = requests_[choice.prompt]->request.prompt,
+          .prompt_logprobs =
+              params().prompt_logprobs ? &requests_[choice.prompt]->prompt_logprobs : nullptr,
           .end = nullptr};
 }
 
@@ -155,8 +151,10 @@ void Generation::WriteNews(Choice* choice, size_t index) {
 }
 
 Headers Generation::AnswerHeaders(const char* content_type) const {
-  Headers headers = {{"content-type", content_type}, {"x-request-id", id_}};
-  AddIgnoredHeader(params().ignored, &headers);
+  Headers headers = {{"content-type", content_type}, {"x-request-id", request_id_}};
+  // Anthropic's name for it.
+  if (params().endpoint == kMessages) headers.emplace_back("request-id", request_id_);
+  AddReportHeaders(params(), &headers);
   return headers;
 }
 
