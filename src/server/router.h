@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/error_response.h"
 #include "server/http/http.h"
 
 namespace vivace::server {
@@ -18,6 +19,7 @@ struct Route {
   std::string_view path;    // ends in "/*": one more, non-empty part; its text is `tail` below
   bool generates;           // work for the engine: refused when full or draining
   std::function<void(ExchangePtr exchange, std::string_view tail)> handle;
+  ErrorShape errors = ErrorShape::kOpenAi;
 };
 
 class Router {

@@ -18,13 +18,16 @@ namespace vivace::server {
 namespace json = boost::json;
 
 // Endpoints that read a JSON body; a row of the table names those it belongs to.
-enum Endpoint : uint8_t {
+enum Endpoint : uint16_t {
   kChat = 1,
   kCompletions = 2,
   kTokenize = 4,
   kDetokenize = 8,
 };
-using EndpointSet = uint8_t;
+using EndpointSet = uint16_t;
+
+// What an answer may do with the request's tools.
+enum class ToolChoice : uint8_t { kAuto, kNone, kRequired, kNamed };
 
 using Prompt = std::variant<std::string, std::vector<TokenId>>;
 
@@ -33,9 +36,11 @@ struct RequestParams {
   std::optional<std::string> model;
 
   // Input.
-  std::vector<Prompt> prompts;                    // completions; one for tokenize
-  const json::array* messages = nullptr;          // chat, tokenize
-  const json::array* tools = nullptr;             // not null: not empty
+  std::vector<Prompt> prompts;            // completions; one for tokenize
+  const json::array* messages = nullptr;  // chat, tokenize
+  const json::array* tools = nullptr;     // not null: not empty
+  ToolChoice tool_choice = ToolChoice::kAuto;
+  std::string tool_name;                          // of kNamed
   const json::array* documents = nullptr;         // not null: not empty
   const json::value* reasoning_effort = nullptr;  // a string
   const json::object* chat_template_kwargs = nullptr;

@@ -26,12 +26,12 @@ Error EngineFailure(FinishReason reason) {
 
 Generation::Generation(const Context& context, ExchangePtr exchange,
                        std::shared_ptr<Admission::Ticket> ticket,
-                       std::unique_ptr<PreparedRequest> prepared, ResponseWriter::Identity identity)
+                       std::unique_ptr<PreparedRequest> prepared, AnswerIdentity identity)
     : context_(context),
       exchange_(std::move(exchange)),
       ticket_(std::move(ticket)),
       prepared_(std::move(prepared)),
-      writer_(prepared_->params, *context.model->tokenizer, identity),
+      writer_(MakeAnswerWriter(prepared_->params, *context.model->tokenizer, identity)),
       id_(std::move(identity.id)) {}
 
 Status Generation::Submit() {
@@ -58,7 +58,7 @@ void Generation::AddChoices(size_t prompt) {
   const int64_t now = SteadyNanos();
   for (const auto& stream : request.choices) {
     choices_.push_back({ChoiceOutput(params(), context_.model->tokenizer, context_.model->eos_ids),
-                        prompt, stream.get(), false, false, now});
+                        prompt, stream.get(), false, false, false, now});
     if (params().echo) {
       choices_.back().output.Echo(request.request.prompt,
                                   params().logprobs ? &request.prompt_logprobs : nullptr);
@@ -85,7 +85,7 @@ Generation::Progress Generation::Pump() {
       FailWith(EngineFailure(failure));
       return Progress::kEnded;
     }
-    if (params().stream) WriteChunks(&choice, i);
+    if (params().stream) WriteNews(&choice, i);
   }
   Flush();
   const bool all = std::all_of(choices_.begin(), choices_.end(),
@@ -120,29 +120,30 @@ void Generation::ObserveTokens(Choice* choice, int64_t tokens) {
 
 ChoicePart Generation::PartOf(const Choice& choice, size_t index) const {
   return {.index = static_cast<int32_t>(index),
-          .text = choice.output.text(),
+          .first = !choice.begun,
+          .pieces = choice.output.pieces(),
           .logprobs = choice.output.logprobs(),
           .token_ids = choice.output.token_ids(),
           .prompt_token_ids = requests_[choice.prompt]->request.prompt,
           .end = nullptr};
 }
 
-void Generation::WriteChunks(Choice* choice, size_t index) {
+void Generation::WriteNews(Choice* choice, size_t index) {
   ChoiceOutput& output = choice->output;
-  const bool chat = params().endpoint == kChat;
-  if (chat && !choice->begun && (output.tokens() > 0 || output.finished())) {
-    choice->begun = true;
+  if (output.tokens() == 0 && !output.finished()) return;
+  if (!begun_) {
+    begun_ = true;
+    writer_->Begin(UsageNow(), &buffer_);
+  }
+  if (!choice->open) {
+    choice->open = true;
     ChoicePart opening;
     opening.index = static_cast<int32_t>(index);
     opening.prompt_token_ids = requests_[choice->prompt]->request.prompt;
-    writer_.FirstChunk(opening, UsageNow(), &buffer_);
+    writer_->Open(opening, UsageNow(), &buffer_);
   }
-  if (!output.text().empty() || !output.logprobs().empty() || !output.token_ids().empty()) {
-    if (choice->begun) {
-      writer_.TextChunk(PartOf(*choice, index), UsageNow(), &buffer_);
-    } else {
-      writer_.FirstChunk(PartOf(*choice, index), UsageNow(), &buffer_);
-    }
+  if (!output.pieces().empty() || !output.logprobs().empty() || !output.token_ids().empty()) {
+    writer_->Delta(PartOf(*choice, index), UsageNow(), &buffer_);
     choice->begun = true;
     output.Consume();
   }
@@ -150,7 +151,7 @@ void Generation::WriteChunks(Choice* choice, size_t index) {
   choice->closed = true;
   ChoicePart last = PartOf(*choice, index);
   last.end = &output.end();
-  writer_.EndChunk(last, UsageNow(), &buffer_);
+  writer_->Close(last, UsageNow(), &buffer_);
 }
 
 Headers Generation::AnswerHeaders(const char* content_type) const {
@@ -177,14 +178,16 @@ Usage Generation::UsageNow() const {
     usage.prompt_tokens += static_cast<int64_t>(request->request.prompt.size());
     usage.cached_tokens += request->cached_tokens.load(std::memory_order_relaxed);
   }
-  for (const Choice& choice : choices_) usage.completion_tokens += choice.output.tokens();
+  for (const Choice& choice : choices_) {
+    usage.completion_tokens += choice.output.tokens();
+    usage.reasoning_tokens += choice.output.reasoning_tokens();
+  }
   return usage;
 }
 
 void Generation::Complete() {
   if (params().stream) {
-    if (params().include_usage) writer_.UsageChunk(UsageNow(), &buffer_);
-    ResponseWriter::Done(&buffer_);
+    writer_->End(UsageNow(), &buffer_);
     Flush();
     exchange_->EndStream();
   } else {
@@ -206,7 +209,7 @@ void Generation::SendWhole() {
     parts.push_back(PartOf(choices_[i], i));
     parts.back().end = &choices_[i].output.end();
   }
-  exchange_->Send(200, AnswerHeaders("application/json"), writer_.Whole(parts, UsageNow()));
+  exchange_->Send(200, AnswerHeaders("application/json"), writer_->Whole(parts, UsageNow()));
 }
 
 void Generation::FailWith(const Error& error) {
@@ -214,12 +217,11 @@ void Generation::FailWith(const Error& error) {
   AbortAll();
   if (stream_begun_) {
     Flush();
-    ResponseWriter::ErrorEvent(ErrorBody(error), &buffer_);
-    ResponseWriter::Done(&buffer_);
+    writer_->Failure(error, &buffer_);
     Flush();
     exchange_->EndStream();
   } else {
-    SendError(*exchange_, error);
+    SendError(*exchange_, error, writer_->error_shape());
   }
   context_.metrics->CountResponse(stream_begun_ ? 200 : HttpStatus(error.code));
   CountUnfinished(FinishLabel::kError);

@@ -1,4 +1,5 @@
-// One chat or completion request from its tokens to the end of its answer. Loop thread only.
+// One request for text from its tokens to the end of its answer, whatever the answer's shape. Loop
+// thread only.
 //
 // It owns the exchange, its place in the queue and the text of every choice. It ends in exactly one
 // way: the answer is complete, an error was sent, or the client left; whatever still ran for it in
@@ -14,9 +15,9 @@
 #include "engine/engine.h"
 #include "server/http/http.h"
 #include "server/metrics/server_metrics.h"
+#include "server/openai/answer_writer.h"
 #include "server/openai/choice_output.h"
 #include "server/openai/prepare.h"
-#include "server/openai/response_writer.h"
 #include "server/openai/served_model.h"
 #include "server/service/admission.h"
 
@@ -34,7 +35,7 @@ class Generation {
 
   Generation(const Context& context, ExchangePtr exchange,
              std::shared_ptr<Admission::Ticket> ticket, std::unique_ptr<PreparedRequest> prepared,
-             ResponseWriter::Identity identity);
+             AnswerIdentity identity);
 
   // Hands every prompt to the engine; an error is for the caller to send (nothing runs then).
   Status Submit();
@@ -64,15 +65,16 @@ class Generation {
     ChoiceOutput output;
     size_t prompt = 0;  // index of its request
     TokenStream* stream = nullptr;
-    bool begun = false;   // its first chunk was written
-    bool closed = false;  // its last one
+    bool open = false;    // its stream was opened
+    bool begun = false;   // its first delta was written
+    bool closed = false;  // its end
     int64_t last_news_ns = 0;
   };
 
   void AddChoices(size_t prompt);
   void Feed(Choice* choice, int32_t number);
   void ObserveTokens(Choice* choice, int64_t tokens);
-  void WriteChunks(Choice* choice, size_t index);
+  void WriteNews(Choice* choice, size_t index);
   void Flush();
   void Complete();
   void SendWhole();
@@ -89,12 +91,13 @@ class Generation {
   const ExchangePtr exchange_;
   const std::shared_ptr<Admission::Ticket> ticket_;
   const std::unique_ptr<PreparedRequest> prepared_;
-  const ResponseWriter writer_;
+  const std::unique_ptr<AnswerWriter> writer_;
   const std::string id_;
   std::vector<RequestPtr> requests_;
   std::vector<Choice> choices_;
-  std::string buffer_;  // chunks on their way to the exchange; reused
-  bool stream_begun_ = false;
+  std::string buffer_;         // chunks on their way to the exchange; reused
+  bool begun_ = false;         // the writer has begun a stream
+  bool stream_begun_ = false;  // and the exchange
   bool ended_ = false;
   bool waiting_for_client_ = false;
 };

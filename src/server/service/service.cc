@@ -15,6 +15,7 @@
 #include "server/service/ignored_header.h"
 #include "server/service/request_log.h"
 #include "server/service/without_throwing.h"
+#include "server/web/web_files.h"
 
 namespace vivace::server {
 namespace {
@@ -45,17 +46,19 @@ bool SaysJson(const HttpRequest& request) {
   return type.empty() || boost::algorithm::iequals(type, "application/json");
 }
 
-HttpServer::Refusal RefusalOf(int status, const Error& error) {
+HttpServer::Refusal RefusalOf(int status, const Error& error,
+                              ErrorShape shape = ErrorShape::kOpenAi) {
   return {.status = status,
           .headers = ErrorHeaders(error),
-          .body = ErrorBody(error),
+          .body = ErrorBody(status, error, shape),
           .ticket = nullptr};
 }
 
-HttpServer::Refusal NotJson() {
+HttpServer::Refusal NotJson(ErrorShape shape) {
   return RefusalOf(415,
                    {ErrorCode::kInvalidArgument, "unsupported_media_type",
-                    "the body must be JSON; send the header Content-Type: application/json", ""});
+                    "the body must be JSON; send the header Content-Type: application/json", ""},
+                   shape);
 }
 
 std::string RandomPrefix() {
@@ -145,7 +148,10 @@ std::vector<Route> Service::MakeRoutes() {
          engine_->ResetPrefixCache();
          SendJson(*x, R"({"status":"ok"})");
        }},
-      {"GET", "/", false, show(&Service::ShowWelcome)},
+      {"GET", "/", false,
+       [this](const ExchangePtr& x, std::string_view) { ShowWebFile(*x, "index.html"); }},
+      {"GET", "/web/*", false,
+       [this](const ExchangePtr& x, std::string_view name) { ShowWebFile(*x, name); }},
   };
 }
 
@@ -164,14 +170,14 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
   if (!match.route->generates) return verdict;
   if (!SaysJson(request)) {
     metrics_.CountRejection(Rejection::kInvalid);
-    verdict = NotJson();
+    verdict = NotJson(match.route->errors);
     metrics_.CountResponse(verdict.status);
     return verdict;
   }
   const Status room = admission_.Check(DeclaredBytes(request));
   if (room) return verdict;
   CountRefusal(room.error());
-  return RefusalOf(HttpStatus(room.error().code), room.error());
+  return RefusalOf(HttpStatus(room.error().code), room.error(), match.route->errors);
 }
 
 void Service::Handle(ExchangePtr exchange) {
@@ -329,11 +335,14 @@ void Service::ShowVersion(Exchange& exchange) {
   SendJson(exchange, R"({"version":")" VIVACE_VERSION R"("})");
 }
 
-void Service::ShowWelcome(Exchange& exchange) {
+void Service::ShowWebFile(Exchange& exchange, std::string_view name) {
+  const WebFile* file = FindWebFile(name);
+  if (file == nullptr) {
+    Refuse(exchange, {ErrorCode::kNotFound, "not_found", "the page has no such file", ""});
+    return;
+  }
   metrics_.CountResponse(200);
-  exchange.Send(200, {{"content-type", "text/plain; charset=utf-8"}},
-                fmt::format("Vivace {} serves {} over the OpenAI API at /v1\n", VIVACE_VERSION,
-                            model_.name()));
+  exchange.Send(200, WebFileHeaders(*file), std::string(file->bytes));
 }
 
 void Service::SendJson(Exchange& exchange, std::string body) {
@@ -343,7 +352,9 @@ void Service::SendJson(Exchange& exchange, std::string body) {
 
 void Service::Refuse(Exchange& exchange, const Error& error) {
   CountRefusal(error);
-  SendError(exchange, error);
+  const HttpRequest& request = exchange.request();
+  const Router::Match match = router_.Find(request.method, request.path);
+  SendError(exchange, error, match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi);
 }
 
 void Service::CountRefusal(const Error& error) {
@@ -357,7 +368,7 @@ void Service::CountRefusal(const Error& error) {
   }
 }
 
-ResponseWriter::Identity Service::NewIdentity(Endpoint endpoint) {
+AnswerIdentity Service::NewIdentity(Endpoint endpoint) {
   return {
       fmt::format("{}{}{:08x}", endpoint == kChat ? "chatcmpl-" : "cmpl-", id_prefix_, ++next_id_),
       WallSeconds(), model_.name()};

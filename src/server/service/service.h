@@ -66,12 +66,12 @@ class Service {
   void ShowReadiness(Exchange& exchange);
   void ShowMetrics(Exchange& exchange);
   void ShowVersion(Exchange& exchange);
-  void ShowWelcome(Exchange& exchange);
+  void ShowWebFile(Exchange& exchange, std::string_view name);
 
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error);
   void CountRefusal(const Error& error);
-  ResponseWriter::Identity NewIdentity(Endpoint endpoint);
+  AnswerIdentity NewIdentity(Endpoint endpoint);
 
   const ServedModel model_;
   Engine* const engine_;
