@@ -1,10 +1,13 @@
 #include "server/openai/chat_prompt.h"
 
+#include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "base/limits.h"
+#include "server/openai/described_tools.h"
 #include "server/openai/messages.h"
 
 namespace vivace::server {
@@ -21,7 +24,35 @@ std::tm LocalTime() {
   return local;
 }
 
+// What a template reads that says only whether to think.
+constexpr std::string_view kThinkSwitches[] = {"enable_thinking", "thinking"};
+
+void AddReasoningEffort(const json::value& effort, const ChatTemplate& chat_template,
+                        json::object* extra) {
+  (*extra)["reasoning_effort"] = effort;
+  for (const std::string_view name : kThinkSwitches) {
+    if (chat_template.Reads(name)) (*extra)[name] = effort.as_string() != "none";
+  }
+}
+
+// Tools, calls and results as this model's template takes them.
+void AddTools(const RequestParams& params, const ServedModel& model, ChatRenderInput* input) {
+  const json::array* tools = params.tool_choice == ToolChoice::kNone ? nullptr : params.tools;
+  if (model.dialect.describes_tools) {
+    input->messages = WithDescribedTools(std::move(input->messages), tools,
+                                         model.chat_template->accepts_system_role());
+  } else if (tools != nullptr) {
+    input->tools = *tools;
+  }
+}
+
 }  // namespace
+
+bool KnowsReasoningEffort(const ChatTemplate& chat_template) {
+  return chat_template.Reads("reasoning_effort") ||
+         std::any_of(std::begin(kThinkSwitches), std::end(kThinkSwitches),
+                     [&](std::string_view name) { return chat_template.Reads(name); });
+}
 
 Status CheckTextFits(std::string_view text, std::string_view field, const ServedModel& model) {
   const size_t least = text.size() / model.longest_token_bytes;
@@ -31,14 +62,15 @@ Status CheckTextFits(std::string_view text, std::string_view field, const Served
               model.max_model_len);
 }
 
-Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const ServedModel& model) {
+Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const ServedModel& model,
+                                        ReasoningStart* reasoning) {
   if (model.chat_template == nullptr) {
     return Fail(ErrorCode::kUnsupported, "no_chat_template", "messages",
                 "this model has no chat template; use /v1/completions");
   }
   ChatRenderInput input;
   VIVACE_ASSIGN(input.messages, NormalizeMessages(*params.messages));
-  if (params.tools != nullptr) input.tools = *params.tools;
+  AddTools(params, model, &input);
   if (params.documents != nullptr) {
     if (!model.chat_template->Reads("documents")) {
       return Fail(ErrorCode::kUnsupported, "unsupported_parameter", "documents",
@@ -47,7 +79,7 @@ Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const Serve
     input.documents = *params.documents;
   }
   if (params.reasoning_effort != nullptr) {
-    input.extra["reasoning_effort"] = *params.reasoning_effort;
+    AddReasoningEffort(*params.reasoning_effort, *model.chat_template, &input.extra);
   }
   if (params.chat_template_kwargs != nullptr) {
     for (const auto& [name, value] : *params.chat_template_kwargs) input.extra[name] = value;
@@ -61,6 +93,9 @@ Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const Serve
   if (!rendered) {
     if (rendered.error().field.empty()) rendered.error().field = "messages";
     return tl::unexpected<Error>(std::move(rendered.error()));
+  }
+  if (reasoning != nullptr) {
+    *reasoning = FindReasoningStart(model.dialect, *rendered, params.continue_final_message);
   }
   if (params.endpoint == kChat) {
     VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, "messages", model));

@@ -11,7 +11,12 @@
 
 namespace vivace::server {
 
-Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const ServedModel& model);
+// `reasoning`: how an output of this prompt begins; null: nobody asks.
+Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const ServedModel& model,
+                                        ReasoningStart* reasoning = nullptr);
+
+// The template reads the effort, or whether to think at all. Cost: a few walks of the template.
+bool KnowsReasoningEffort(const ChatTemplate& chat_template);
 
 // kInvalidArgument "context_length_exceeded" for a text too long for the context whatever its
 // tokens are: a cheap look before tokenising.

@@ -9,6 +9,7 @@
 #include "server/openai/chat_prompt.h"
 #include "server/openai/logprobs.h"
 #include "server/openai/messages.h"
+#include "server/openai/output_rules.h"
 #include "server/params/table.h"
 
 namespace vivace::server {
@@ -109,12 +110,12 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
   VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, body, model, &dom, &params));
   if (endpoint == kChat) {
     VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(&params));
-    VIVACE_ASSIGN(auto prompt, ChatPrompt(params, model));
+    ReasoningStart reasoning = ReasoningStart::kNone;
+    VIVACE_ASSIGN(auto prompt, ChatPrompt(params, model, &reasoning));
     request->prompts.push_back(std::move(prompt));
-    if (params.tools != nullptr && !model.chat_template->uses_tools()) {
-      params.ignored.emplace_back("tools");
-    }
-    if (params.reasoning_effort != nullptr && !model.chat_template->Reads("reasoning_effort")) {
+    request->reading = ReadingOf(params, model, OfferedTools(params), reasoning);
+    VIVACE_ASSIGN(request->constraints, ConstrainOutputs(request->reading, model, &params));
+    if (params.reasoning_effort != nullptr && !KnowsReasoningEffort(*model.chat_template)) {
       params.ignored.emplace_back("reasoning_effort");
     }
   }

@@ -40,6 +40,7 @@ struct RequestParams {
   const json::array* tools = nullptr;     // not null: not empty
   ToolChoice tool_choice = ToolChoice::kAuto;
   std::string tool_name;                          // of kNamed
+  bool parallel_tool_calls = true;                // false: at most one call
   const json::array* documents = nullptr;         // not null: not empty
   const json::value* reasoning_effort = nullptr;  // a string
   const json::object* chat_template_kwargs = nullptr;
@@ -48,6 +49,10 @@ struct RequestParams {
   std::optional<bool> add_special_tokens;  // default: text yes, chat no
   bool add_generation_prompt = true;
   bool continue_final_message = false;
+
+  // Reasoning.
+  bool include_reasoning = true;
+  std::optional<int32_t> thinking_token_budget;
 
   // Generation.
   SamplingParams sampling;  // its max_tokens is set from those below

@@ -36,14 +36,34 @@ const ParamRow kInputRows[] = {
     {"tokens", "", kDetokenize, CustomField{"list of token ids", ReadTokens}, "required",
      "The ids to turn into text."},
     {"tools", "", kChat | kTokenize, CustomField{"list of function tools", ReadTools}, "none",
-     "Handed to the chat template. Calls in the answer are not parsed yet."},
-    {"tool_choice", "", kChat, CustomField{"\"auto\" or \"none\"", ReadToolChoice}, "auto",
-     "Forcing a call (required, or a named function) is refused."},
+     "Functions the model may call: at most 128, names of up to 64 letters, digits, `_` and `-`, "
+     "no "
+     "two alike, 256 KiB of JSON together. In which format calls are written and read is found "
+     "from "
+     "the chat template. `strict`: the arguments obey the schema."},
+    {"tool_choice", "", kChat,
+     CustomField{"\"none\", \"auto\", \"required\" or a named function", ReadToolChoice}, "auto",
+     "none: the tools are not told to the model. auto: it may call them. required: at least one "
+     "call and nothing else. A named function: one call of it. Forced calls obey their schemas."},
+    {"parallel_tool_calls", "", kChat, BoolField{[](P& p, bool v) { p.parallel_tool_calls = v; }},
+     "true", "false: at most one call in an answer."},
     {"documents", "", kChat | kTokenize, CustomField{"list of objects of strings", ReadDocuments},
      "none", "Handed to the chat template; refused if it reads none."},
     {"reasoning_effort", "", kChat | kTokenize,
-     CustomField{"none, minimal, low, medium, high or xhigh", ReadReasoningEffort},
-     "the template's", "Handed to the chat template; reported if it reads none."},
+     CustomField{"none, minimal, low, medium, high, xhigh or max", ReadReasoningEffort},
+     "the template's",
+     "Handed to the chat template. Where it knows only whether to think (`enable_thinking`, "
+     "`thinking`), none switches thinking off and any other on. Reported if it knows neither."},
+    {"include_reasoning", "", kChat, BoolField{[](P& p, bool v) { p.include_reasoning = v; }},
+     "true", "false: thinking is left out of the answer; it counts all the same."},
+    {"thinking_token_budget", "reasoning_budget_tokens", kChat,
+     IntField{-1, limits::kMaxReasoningTokens,
+              [](P& p, int64_t v) {
+                if (v >= 0) p.thinking_token_budget = I32(v);
+              }},
+     "none",
+     "After so many tokens of thinking the mark that ends it is forced. -1: no bound. Reported "
+     "where the model has no such mark of one token."},
     {"chat_template_kwargs", "", kChat | kTokenize, CustomField{"object", ReadChatTemplateKwargs},
      "{}", "Further variables for the chat template."},
     {"add_generation_prompt", "", kChat | kTokenize,
@@ -192,7 +212,6 @@ const ParamRow kRefusedRows[] = {
     {"audio", "", kChat, RefusedField{"audio is not offered"}, "", ""},
     {"logits_processors", "", kGenerate, RefusedField{"code in requests is not offered"}, "", ""},
     {"lora_path", "", kGenerate, RefusedField{"adapters are not offered"}, "", ""},
-    {"thinking_token_budget", "", kChat, RefusedField{"reasoning budgets are not offered"}, "", ""},
 };
 
 constexpr std::string_view kNoEffect = "No effect on the answer.";
@@ -205,7 +224,6 @@ const ParamRow kIgnoredRows[] = {
     {"safety_identifier", "", kGenerate, IgnoredField{}, "", kNoEffect},
     {"prompt_cache_key", "", kGenerate, IgnoredField{}, "", "Prefixes are found by content."},
     {"cache_prompt", "", kGenerate, IgnoredField{}, "", "Prompts are always cached."},
-    {"parallel_tool_calls", "", kChat, IgnoredField{}, "", "Tool calls are not parsed yet."},
     {"verbosity", "", kChat, IgnoredField{}, "", kNoEffect},
     {"modalities", "", kChat, IgnoredField{}, "", "Answers are text."},
     {"prediction", "", kChat, IgnoredField{}, "", "A hint for speed only."},
