@@ -89,6 +89,7 @@ struct RequestParams : Reports {
   const json::array* tools = nullptr;  // not null: not empty
   ToolChoice tool_choice = ToolChoice::kAuto;
   std::string tool_name;                          // of kNamed
+  bool parallel_tool_calls = true;                // false: at most one call
   const json::array* documents = nullptr;         // not null: not empty
   const json::value* reasoning_effort = nullptr;  // a string
   const json::object* chat_template_kwargs = nullptr;
@@ -100,6 +101,10 @@ struct RequestParams : Reports {
   std::optional<int32_t> truncate_prompt_tokens;  // the last so many stay; -1: what fits
   std::optional<bool> thinking;       // asked for or not wanted; absent: the template's way
   std::optional<std::string> suffix;  // completions: the text behind the gap
+
+  // Reasoning.
+  bool include_reasoning = true;
+  std::optional<int32_t> thinking_token_budget;
 
   // Generation.
   SamplingParams sampling;  // its max_tokens is set from those below

@@ -68,7 +68,10 @@ const ParamRow kInputRows[] = {
     {"tokens", "", kDetokenize, CustomField{"list of token ids", ReadTokens, kIdList}, "required",
      "The ids to turn into text."},
     {"tools", "", kChat | kTokenize, CustomField{"list of function tools", ReadTools, kObjectList},
-     "none", "Handed to the chat template. Calls in the answer are not parsed yet."},
+     "none",
+     "Functions the model may call: at most 128, names of up to 64 letters, digits, `_` and `-`, "
+     "no two alike, 256 KiB of JSON together. In which format calls are written and read is found "
+     "from the chat template. `strict`: the arguments obey the schema."},
     {"tools", "", kResponses, CustomField{"list of function tools", ReadFlatTools, kObjectList},
      "none", "As for chat, without the inner object; only functions."},
     {"tools", "", kAnthropic, CustomField{"list of tools", ReadSchemaTools, kObjectList}, "none",
@@ -87,14 +90,33 @@ const ParamRow kInputRows[] = {
      "format, as response_format, in the flat form."},
     {"output_config", "", kAnthropic, CustomField{"object", ReadOutputConfig, kObject}, "text",
      "format, a json_schema, and effort."},
-    {"tool_choice", "", kChat, CustomField{"\"auto\" or \"none\"", ReadToolChoice, kStringOrObject},
-     "auto", "Forcing a call (required, or a named function) is refused."},
+    {"tool_choice", "", kChat,
+     CustomField{"\"none\", \"auto\", \"required\" or a named function", ReadToolChoice,
+                 kStringOrObject},
+     "auto",
+     "none: the tools are not told to the model. auto: it may call them. required: at least one "
+     "call and nothing else. A named function: one call of it. Forced calls obey their schemas."},
+    {"parallel_tool_calls", "", kChat | kResponses,
+     BoolField{[](P& p, bool v) { p.parallel_tool_calls = v; }}, "true",
+     "false: at most one call in an answer."},
     {"documents", "", kChat | kTokenize,
      CustomField{"list of objects of strings", ReadDocuments, kObjectList}, "none",
      "Handed to the chat template; refused if it reads none."},
     {"reasoning_effort", "", kChat | kTokenize,
-     CustomField{"none, minimal, low, medium, high or xhigh", ReadReasoningEffort, kString},
-     "the template's", "Handed to the chat template; reported if it reads none."},
+     CustomField{"none, minimal, low, medium, high, xhigh or max", ReadReasoningEffort, kString},
+     "the template's",
+     "Handed to the chat template. Where it knows only whether to think (`enable_thinking`, "
+     "`thinking`), none switches thinking off and any other on. Reported if it knows neither."},
+    {"include_reasoning", "", kChat, BoolField{[](P& p, bool v) { p.include_reasoning = v; }},
+     "true", "false: thinking is left out of the answer; it counts all the same."},
+    {"thinking_token_budget", "reasoning_budget_tokens", kChat,
+     IntField{-1, limits::kMaxReasoningTokens,
+              [](P& p, int64_t v) {
+                if (v >= 0) p.thinking_token_budget = I32(v);
+              }},
+     "none",
+     "After so many tokens of thinking the mark that ends it is forced. -1: no bound. Reported "
+     "where the model has no such mark of one token."},
     {"chat_template_kwargs", "", kConversations | kTokenize,
      CustomField{"object", ReadChatTemplateKwargs, kObject}, "{}",
      "Further variables for the chat template."},
@@ -336,7 +358,6 @@ const ParamRow kRefusedRows[] = {
     {"audio", "", kChat, RefusedField{"audio is not offered"}, "", ""},
     {"logits_processors", "", kGenerate, RefusedField{"code in requests is not offered"}, "", ""},
     {"lora_path", "", kGenerate, RefusedField{"adapters are not offered"}, "", ""},
-    {"thinking_token_budget", "", kChat, RefusedField{"reasoning budgets are not offered"}, "", ""},
 };
 
 constexpr std::string_view kNoEffect = "No effect on the answer.";
@@ -350,8 +371,6 @@ const ParamRow kIgnoredRows[] = {
     {"safety_identifier", "", kGenerate, IgnoredField{}, "", kNoEffect},
     {"prompt_cache_key", "", kGenerate, IgnoredField{}, "", "Prefixes are found by content."},
     {"cache_prompt", "", kGenerate, IgnoredField{}, "", "Prompts are always cached."},
-    {"parallel_tool_calls", "", kChat | kResponses, IgnoredField{}, "",
-     "Tool calls are not parsed yet."},
     {"verbosity", "", kChat, IgnoredField{}, "", kNoEffect},
     {"modalities", "", kChat, IgnoredField{}, "", "Answers are text."},
     {"prediction", "", kChat, IgnoredField{}, "", "A hint for speed only."},

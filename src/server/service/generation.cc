@@ -51,7 +51,8 @@ void Generation::AddChoices(size_t prompt) {
   const ActiveRequest& request = *requests_[prompt];
   const int64_t now = SteadyNanos();
   for (const auto& stream : request.choices) {
-    choices_.push_back({ChoiceOutput(params(), context_.model->tokenizer, context_.model->eos_ids),
+    choices_.push_back({ChoiceOutput(params(), context_.model->tokenizer, context_.model->eos_ids,
+                                     prepared_->reading),
                         prompt, stream.get(), false, false, false, now});
     if (params().echo) {
       choices_.back().output.Echo(request.request.prompt,

@@ -24,6 +24,11 @@
 namespace vivace::server {
 namespace {
 
+ServedModel WithDialect(ServedModel model) {
+  model.dialect = DetectDialect(model.chat_template.get(), *model.tokenizer);
+  return model;
+}
+
 AdmissionLimits AdmissionFor(const Engine& engine, const AdmissionLimits& wanted) {
   AdmissionLimits limits = wanted;
   if (limits.max_requests == 0) {
@@ -142,7 +147,7 @@ struct Service::Call {
 };
 
 Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
-    : model_(std::move(model)),
+    : model_(WithDialect(std::move(model))),
       engine_(engine),
       metrics_(model_.name()),
       admission_(AdmissionFor(*engine, options.admission)),
