@@ -63,7 +63,7 @@ inline constexpr size_t kMaxGrammarBytes = 256u << 10;       // a schema, patter
 inline constexpr size_t kMaxGrammarTextBytes = 4u << 20;     // what it becomes
 inline constexpr size_t kMaxGrammarChoices = 10'000;
 inline constexpr int64_t kMaxGrammarRepeat = 1'000'000;      // a count in a repeat
-inline constexpr int64_t kMaxGrammarShortest = 1 << 17;      // bytes of the shortest output
+inline constexpr int64_t kMaxGrammarShortest = 1 << 15;      // bytes of the shortest output
 inline constexpr size_t kMaxSchemaNodes = 20'000;            // schemas met while one is read
 inline constexpr size_t kMaxSchemaVariants = 256;            // ways that anyOf and oneOf multiply to
 inline constexpr int kMaxSchemaDepth = 64;
@@ -102,6 +102,15 @@ inline constexpr size_t kMaxTokenizeBytes = 2u << 20;   // text of /tokenize
 inline constexpr size_t kMaxDetokenizeTokens = 1u << 19;
 inline constexpr size_t kMaxCacheSaltBytes = 128;
 inline constexpr size_t kMaxUnknownParams = 64;
+
+// Tools and what a model's output says.
+inline constexpr size_t kMaxToolNameBytes = 64;
+inline constexpr size_t kMaxToolSchemaBytes = 256u << 10;  // of all tools of a request, as JSON
+inline constexpr size_t kMaxCallHeaderBytes = 1'024;       // of a call, before its arguments
+inline constexpr size_t kMaxCallBufferBytes = 256u << 10;  // of a call that cannot be streamed
+inline constexpr size_t kMaxHeldSpaceBytes = 256;          // white space before a possible mark
+inline constexpr int kMaxArgumentDepth = 64;               // nested values
+inline constexpr int32_t kMaxReasoningTokens = 1 << 30;
 
 // Benchmarks.
 inline constexpr int32_t kMaxBenchTokens = 1 << 20;

@@ -204,7 +204,7 @@ TEST(GrammarConstraint, OnARealVocabulary) {
   const auto tokenizer = vivace::testing::SmolLm2();
   if (tokenizer == nullptr) GTEST_SKIP() << "no model here";
   const auto logits = static_cast<int32_t>(tokenizer->vocab_size());
-  const auto compiler = NewGrammarCompiler(*tokenizer, logits, {});
+  const auto compiler = NewGrammarCompiler(tokenizer, logits, GrammarCompilerConfig{});
   const auto grammar = compiler->Compile(Schema(
       R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer",
       "minimum":0,"maximum":120},"tags":{"type":"array","items":{"type":"string"}}},

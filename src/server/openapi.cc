@@ -29,7 +29,10 @@ constexpr EndpointName kRequestSchemas[] = {{kChat, "ChatRequest"},
                                             {kMessages, "MessagesRequest"},
                                             {kTokenize, "TokenizeRequest"},
                                             {kDetokenize, "DetokenizeRequest"},
-                                            {kCountTokens, "CountTokensRequest"}};
+                                            {kCountTokens, "CountTokensRequest"},
+                                            {kEmbeddings, "EmbeddingsRequest"},
+                                            {kRerank, "RerankRequest"},
+                                            {kScore, "ScoreRequest"}};
 
 std::string SchemaOf(EndpointSet endpoint) {
   for (const EndpointName& name : kRequestSchemas) {

@@ -46,8 +46,9 @@ struct ChoicePart {
   std::span<const OutputPiece> pieces;
   std::span<const LogprobEntry> logprobs;
   std::span<const TokenId> token_ids;
-  std::span<const TokenId> prompt_token_ids;  // of its prompt
-  const ChoiceEnd* end = nullptr;             // Close and whole answers
+  std::span<const TokenId> prompt_token_ids;        // of its prompt
+  const PromptLogprobs* prompt_logprobs = nullptr;  // the same; whole answers, where wanted
+  const ChoiceEnd* end = nullptr;                   // Close and whole answers
 };
 
 // What an answer calls itself.

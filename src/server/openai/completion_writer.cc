@@ -29,6 +29,7 @@ void CompletionWriter::WriteChoice(const ChoicePart& part, bool whole, JsonWrite
     if (part.first) WriteIds("prompt_token_ids", part.prompt_token_ids, w);
     WriteIds("token_ids", part.token_ids, w);
   }
+  WritePromptLogprobs(part, w);
   w->EndObject();
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/ids.h"
+#include "engine/request.h"
 #include "sched/step_plan.h"
 #include "server/json/json_writer.h"
 #include "text/tokenizer.h"
@@ -46,5 +47,10 @@ void WriteChatLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> 
 // `top` most likely is added to them.
 void WriteCompletionLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> entries,
                              JsonWriter* writer);
+
+// vLLM's prompt_logprobs: null for the first token, then {"ID":{logprob,rank,decoded_token}} of the
+// token that stands there and the `style.top` most likely ones.
+void WritePromptLogprobs(const LogprobStyle& style, const PromptLogprobs& logprobs,
+                         JsonWriter* writer);
 
 }  // namespace vivace::server

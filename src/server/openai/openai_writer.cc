@@ -95,6 +95,14 @@ void OpenAiWriter::WriteUsage(const Usage& usage, JsonWriter* w) {
   w->EndObject();
 }
 
+void OpenAiWriter::WritePromptLogprobs(const ChoicePart& part, JsonWriter* w) const {
+  if (part.prompt_logprobs == nullptr) return;
+  LogprobStyle style = style_;
+  style.top = params_.prompt_logprobs.value_or(0);
+  w->Key("prompt_logprobs");
+  server::WritePromptLogprobs(style, *part.prompt_logprobs, w);
+}
+
 void OpenAiWriter::EndWhole(JsonWriter* w) const {
   WriteReports(params_, w);
   w->EndObject();

@@ -11,6 +11,7 @@
 #include "server/openai/chat_prompt.h"
 #include "server/openai/logprobs.h"
 #include "server/openai/messages.h"
+#include "server/openai/output_rules.h"
 #include "server/params/table.h"
 
 namespace vivace::server {
@@ -40,27 +41,48 @@ Status CheckLength(const PreparedRequest& request, size_t prompt_tokens, const S
               prompt_tokens, model.max_model_len);
 }
 
+// As vLLM makes them: a word as the output's beginning and after a space.
+void TokenizeBadWords(const ServedModel& model, RequestParams* params) {
+  auto& runs = params->sampling.bad_words;
+  for (const std::string& word : params->bad_words) {
+    const std::string bare = word.substr(std::min(word.find_first_not_of(' '), word.size()));
+    std::vector<TokenId> first;
+    for (const std::string& text : {bare, " " + bare}) {
+      std::vector<TokenId> ids = model.tokenizer->Encode(text, {.add_special_tokens = false});
+      if (ids.empty() || (!first.empty() && ids.front() == first.front())) continue;
+      first = ids;
+      runs.push_back(std::move(ids));
+    }
+  }
+}
+
 // An answer is built in one piece and its numbers lie in memory until then.
 Status CheckLogprobs(const PreparedRequest& request, int32_t max_model_len) {
-  if (!request.params.logprobs) return {};
-  int64_t positions = 0;
+  const RequestParams& params = request.params;
+  if (!params.logprobs && !params.prompt_logprobs) return {};
+  int64_t positions = 0, prompt_positions = 0;
   for (size_t i = 0; i < request.prompts.size(); ++i) {
-    positions += request.Sampling(i, max_model_len).max_tokens;
-    if (request.params.echo) positions += static_cast<int64_t>(request.prompts[i].size());
+    const auto prompt = static_cast<int64_t>(request.prompts[i].size());
+    if (params.logprobs) positions += request.Sampling(i, max_model_len).max_tokens;
+    if (params.logprobs && params.echo) positions += prompt;
+    if (params.prompt_logprobs) prompt_positions += prompt;
   }
-  const int64_t entries =
-      positions * request.params.n * (1 + int64_t{request.params.top_logprobs.value_or(0)});
+  // A completion's choices each repeat the prompt's.
+  const int64_t repeats = params.endpoint == kChat ? 1 : params.n;
+  const int64_t entries = positions * params.n * (1 + int64_t{params.top_logprobs.value_or(0)}) +
+                          prompt_positions * repeats * (1 + params.prompt_logprobs.value_or(0));
   if (entries <= limits::kMaxLogprobEntries) return {};
-  return Fail(ErrorCode::kInvalidArgument, "too_many_logprobs", "logprobs",
+  return Fail(ErrorCode::kInvalidArgument, "too_many_logprobs",
+              params.logprobs ? "logprobs" : "prompt_logprobs",
               "the answer may have {} log-probabilities, alternatives counted; at most {} are "
               "allowed: ask for fewer tokens, choices or alternatives",
               entries, limits::kMaxLogprobEntries);
 }
 
 // What these routes do takes a prep thread's time, and no engine limit bounds it.
-Status CheckTokenizeText(std::string_view text) {
+Status CheckTokenizeText(std::string_view text, std::string_view field) {
   if (text.size() <= limits::kMaxTokenizeBytes) return {};
-  return Fail(ErrorCode::kInvalidArgument, "too_long", "prompt",
+  return Fail(ErrorCode::kInvalidArgument, "too_long", std::string(field),
               "the text has {} bytes; at most {} are tokenized at once", text.size(),
               limits::kMaxTokenizeBytes);
 }
@@ -69,7 +91,7 @@ Result<std::vector<TokenId>> TokenizePrompt(const Prompt& prompt, const RequestP
                                             const ServedModel& model) {
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
   const std::string& text = std::get<std::string>(prompt);
-  VIVACE_RETURN_IF_ERROR(CheckTextFits(text, "prompt", model));
+  VIVACE_RETURN_IF_ERROR(CheckPromptText(text, "prompt", params, model));
   return model.tokenizer->Encode(text,
                                  {.add_special_tokens = params.add_special_tokens.value_or(true)});
 }
@@ -86,11 +108,10 @@ Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& m
   VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(params));
   VIVACE_ASSIGN(RenderedChat chat, RenderChat(*params, model));
   const ChatTemplate& used = *model.chat_template;
-  if (params->tools != nullptr && !used.uses_tools()) params->ignored.emplace_back("tools");
-  if (params->reasoning_effort != nullptr && !used.Reads("reasoning_effort")) {
+  if (params->reasoning_effort != nullptr && !KnowsReasoningEffort(used)) {
     params->ignored.emplace_back("reasoning_effort");
   }
-  if (params->thinking == true && !used.Reads(kThinkingSwitch)) {
+  if (params->thinking == true && !KnowsThinking(used)) {
     params->ignored.emplace_back("thinking");
   }
   return chat;
@@ -166,6 +187,21 @@ void ReportClamps(PreparedRequest* request, const ServedModel& model) {
 
 }  // namespace
 
+void TruncatePrompt(int32_t room, std::vector<TokenId>* ids, RequestParams* params) {
+  if (!params->truncate_prompt_tokens) return;
+  const int32_t wanted = *params->truncate_prompt_tokens;
+  const auto most = static_cast<size_t>(wanted < 0 ? std::max(room, 1) : wanted);
+  if (ids->size() <= most) return;
+  params->truncated_tokens += static_cast<int64_t>(ids->size() - most);
+  ids->erase(ids->begin(), ids->end() - static_cast<ptrdiff_t>(most));
+}
+
+Status CheckPromptText(std::string_view text, std::string_view field, const RequestParams& params,
+                       const ServedModel& model) {
+  return params.truncate_prompt_tokens ? CheckTokenizeText(text, field)
+                                       : CheckTextFits(text, field, model);
+}
+
 SamplingParams PreparedRequest::Sampling(size_t i, int32_t max_model_len) const {
   SamplingParams sampling = params.sampling;
   const auto room =
@@ -176,6 +212,9 @@ SamplingParams PreparedRequest::Sampling(size_t i, int32_t max_model_len) const 
   sampling.min_tokens = std::min(sampling.min_tokens, sampling.max_tokens);
   if (params.echo && (params.logprobs || sampling.max_tokens == 0)) {
     sampling.prompt_logprobs = std::max(params.sampling.logprobs, 0);
+  }
+  if (params.prompt_logprobs) {
+    sampling.prompt_logprobs = std::max(sampling.prompt_logprobs, *params.prompt_logprobs);
   }
   return sampling;
 }
@@ -199,13 +238,18 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
   if (params.conversation()) {
     VIVACE_ASSIGN(RenderedChat chat, RenderAndReport(&params, model));
     request->prompts.push_back(std::move(chat.ids));
+    request->reading = ReadingOf(params, model, OfferedTools(params), chat.reasoning);
+    VIVACE_ASSIGN(request->constraints, ConstrainOutputs(request->reading, model, &params));
   }
   for (const Prompt& prompt : params.prompts) {
     VIVACE_ASSIGN(auto ids, TokenizePrompt(prompt, params, model));
     if (params.suffix) VIVACE_RETURN_IF_ERROR(FillGap(params, model, &ids));
     request->prompts.push_back(std::move(ids));
   }
-  for (const auto& prompt : request->prompts) {
+  TokenizeBadWords(model, &params);
+  const int32_t answer = std::max(params.wanted_tokens().value_or(1), 1);
+  for (auto& prompt : request->prompts) {
+    TruncatePrompt(model.max_model_len - std::min(answer, model.max_model_len), &prompt, &params);
     VIVACE_RETURN_IF_ERROR(CheckLength(*request, prompt.size(), model));
   }
   VIVACE_RETURN_IF_ERROR(CheckLogprobs(*request, model.max_model_len));
@@ -233,10 +277,11 @@ Result<TextAnswer> AnswerTokenize(std::string_view text, const ServedModel& mode
     ids = std::move(chat.ids);
   } else {
     const auto& prompt = std::get<std::string>(params.prompts.front());
-    VIVACE_RETURN_IF_ERROR(CheckTokenizeText(prompt));
+    VIVACE_RETURN_IF_ERROR(CheckTokenizeText(prompt, "prompt"));
     ids = model.tokenizer->Encode(prompt,
                                   {.add_special_tokens = params.add_special_tokens.value_or(true)});
   }
+  TruncatePrompt(model.max_model_len - 1, &ids, &params);
   std::string out;
   JsonWriter w(&out);
   w.BeginObject();

@@ -10,6 +10,8 @@
 
 #include "base/result.h"
 #include "engine/request.h"
+#include "server/openai/output_constraints.h"
+#include "server/openai/output_reading.h"
 #include "server/openai/served_model.h"
 #include "server/params/request_params.h"
 
@@ -20,6 +22,8 @@ namespace vivace::server {
 struct PreparedRequest {
   RequestParams params;
   std::vector<std::vector<TokenId>> prompts;
+  OutputReading reading;          // of every output
+  OutputConstraints constraints;  // of every output
 
   // How prompt `i` is answered; max_tokens is what the request leaves room for.
   SamplingParams Sampling(size_t i, int32_t max_model_len) const;
@@ -29,6 +33,13 @@ struct PreparedRequest {
 
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
                                                            const ServedModel& model);
+
+// Cuts a prompt as truncate_prompt_tokens says, and notes how much; `room`: tokens that fit.
+void TruncatePrompt(int32_t room, std::vector<TokenId>* ids, RequestParams* params);
+// A text that will be tokenised: refused where it cannot fit, or where it is cut, where that would
+// take too long.
+Status CheckPromptText(std::string_view text, std::string_view field, const RequestParams& params,
+                       const ServedModel& model);
 
 struct TextAnswer {
   std::string body;

@@ -15,7 +15,7 @@ void WriteList(std::string_view key, const List& list, JsonWriter* w, Write writ
 }  // namespace
 
 void WriteReports(const Reports& reports, JsonWriter* w) {
-  if (reports.empty()) return;
+  if (reports.empty() && reports.truncated_tokens == 0) return;
   w->Key("vivace");
   w->BeginObject();
   WriteList("ignored", reports.ignored, w, [&](const std::string& name) { w->String(name); });
@@ -32,6 +32,7 @@ void WriteReports(const Reports& reports, JsonWriter* w) {
     w->KeyString("name", renamed.name);
     w->EndObject();
   });
+  if (reports.truncated_tokens > 0) w->KeyInt("truncated_prompt_tokens", reports.truncated_tokens);
   w->EndObject();
 }
 

@@ -19,6 +19,9 @@ std::string EndpointNames(EndpointSet endpoints) {
   add(kCountTokens, "count_tokens");
   add(kTokenize, "tokenize");
   add(kDetokenize, "detokenize");
+  add(kEmbeddings, "embeddings");
+  add(kRerank, "rerank");
+  add(kScore, "score");
   return names;
 }
 

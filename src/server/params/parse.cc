@@ -137,6 +137,24 @@ Status RequireInput(const RequestParams& params) {
     case kDetokenize:
       if (!params.has_tokens) return missing("tokens");
       break;
+    case kEmbeddings:
+      if (params.prompts.empty()) return missing("input");
+      break;
+    case kRerank:
+      if (params.first_texts.empty()) return missing("query");
+      if (params.second_texts.empty()) return missing("documents");
+      break;
+    case kScore:
+      if (params.first_texts.empty()) return missing("text_1");
+      if (params.second_texts.empty()) return missing("text_2");
+      if (params.first_texts.size() > 1 &&
+          params.first_texts.size() != params.second_texts.size()) {
+        return WrongValue("text_1",
+                          fmt::format("has {} texts and `text_2` has {}; give one, or as "
+                                      "many",
+                                      params.first_texts.size(), params.second_texts.size()));
+      }
+      break;
   }
   return {};
 }
@@ -170,6 +188,10 @@ Status CheckStrict(const Reports& reports) {
 Status CombineParams(RequestParams* params) {
   ShowTurns(params);
   VIVACE_RETURN_IF_ERROR(RequireInput(*params));
+  if (params->truncate_prompt_tokens == 0) {
+    return WrongValue("truncate_prompt_tokens", "is 0; give at least 1, or -1 for what fits");
+  }
+  if ((params->endpoint & (kEmbeddings | kRerank | kScore)) != 0) return {};
   if (params->best_of && *params->best_of != params->n) {
     return WrongValue("best_of", fmt::format("is {} but `n` is {}; only best_of = n is supported",
                                              *params->best_of, params->n));
@@ -180,6 +202,7 @@ Status CombineParams(RequestParams* params) {
                                        params->prompts.size() * static_cast<size_t>(params->n),
                                        limits::kMaxChoices));
   }
+  VIVACE_RETURN_IF_ERROR(CheckToolChoice(*params));
   if (params->has_stream_options && !params->stream) {
     return WrongValue("stream_options", "is only allowed when `stream` is true");
   }
@@ -188,6 +211,12 @@ Status CombineParams(RequestParams* params) {
   }
   if (params->endpoint == kChat && params->top_logprobs && !params->logprobs) {
     return WrongValue("top_logprobs", "needs `logprobs` to be true");
+  }
+  if (params->suffix && params->truncate_prompt_tokens) {
+    return WrongValue("truncate_prompt_tokens", "would cut the text before the gap of `suffix`");
+  }
+  if (params->prompt_logprobs && params->stream) {
+    return WrongValue("prompt_logprobs", "is not available when `stream` is true");
   }
   const auto wanted = params->wanted_tokens();
   const std::string_view length_name = params->length_name();

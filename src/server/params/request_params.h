@@ -14,6 +14,15 @@
 #include "base/ids.h"
 #include "grammar/grammar.h"
 #include "sample/sampling_params.h"
+#include "sched/step_plan.h"
+
+namespace vivace::limits {
+
+inline constexpr size_t kMaxEmbeddingInputs = 2'048;
+inline constexpr size_t kMaxEmbeddingValues = 1u << 22;  // numbers of an answer
+inline constexpr size_t kMaxScoredTexts = 1'024;         // of one list
+
+}  // namespace vivace::limits
 
 namespace vivace::server {
 
@@ -28,6 +37,9 @@ enum Endpoint : uint16_t {
   kResponses = 1 << 8,     // OpenAI's newer shape
   kMessages = 1 << 9,      // Anthropic's
   kCountTokens = 1 << 10,  // /v1/messages/count_tokens
+  kEmbeddings = 1 << 12,
+  kRerank = 1 << 13,
+  kScore = 1 << 14,
 };
 using EndpointSet = uint16_t;
 
@@ -55,6 +67,7 @@ struct Reports {
   std::vector<std::string> ignored = {};
   std::vector<Clamped> clamped = {};
   std::vector<Renamed> renamed = {};
+  int64_t truncated_tokens = 0;  // that truncate_prompt_tokens took from the prompts: as asked for
   bool strict = false;
 
   bool empty() const { return ignored.empty() && clamped.empty() && renamed.empty(); }
@@ -76,6 +89,7 @@ struct RequestParams : Reports {
   const json::array* tools = nullptr;  // not null: not empty
   ToolChoice tool_choice = ToolChoice::kAuto;
   std::string tool_name;                          // of kNamed
+  bool parallel_tool_calls = true;                // false: at most one call
   const json::array* documents = nullptr;         // not null: not empty
   const json::value* reasoning_effort = nullptr;  // a string
   const json::object* chat_template_kwargs = nullptr;
@@ -84,8 +98,13 @@ struct RequestParams : Reports {
   std::optional<bool> add_special_tokens;  // default: text yes, chat no
   bool add_generation_prompt = true;
   bool continue_final_message = false;
+  std::optional<int32_t> truncate_prompt_tokens;  // the last so many stay; -1: what fits
   std::optional<bool> thinking;       // asked for or not wanted; absent: the template's way
   std::optional<std::string> suffix;  // completions: the text behind the gap
+
+  // Reasoning.
+  bool include_reasoning = true;
+  std::optional<int32_t> thinking_token_budget;
 
   // Generation.
   SamplingParams sampling;  // its max_tokens is set from those below
@@ -94,6 +113,7 @@ struct RequestParams : Reports {
   int32_t n = 1;
   std::optional<int32_t> best_of;
   std::vector<std::string> stop;
+  std::vector<std::string> bad_words;  // become sampling.bad_words
   bool include_stop_str_in_output = false;
   bool skip_special_tokens = true;
   int32_t priority = 0;
@@ -108,11 +128,22 @@ struct RequestParams : Reports {
   bool echo = false;
   bool logprobs = false;                // wanted at all
   std::optional<int32_t> top_logprobs;  // how many alternatives
+  std::optional<int32_t> prompt_logprobs;
   bool return_token_ids = false;
   bool return_tokens_as_token_ids = false;
   bool return_token_strs = false;  // tokenize
   std::string request_id;          // the client's own; empty: none
   std::string echoed;  // responses: members of the request that the answer repeats, as JSON
+
+  // Embeddings, rerank and score; input is in `prompts`.
+  std::vector<std::string> first_texts;   // query, or text_1
+  std::vector<std::string> second_texts;  // documents, or text_2
+  Pooling pooling = Pooling::kMean;
+  bool base64 = false;
+  bool normalize = true;
+  std::optional<int32_t> dimensions;
+  int32_t top_n = 0;  // 0: all
+  bool return_documents = true;
 
   bool conversation() const { return (endpoint & kConversations) != 0; }
 

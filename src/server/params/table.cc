@@ -1,5 +1,5 @@
-// The rows. Order is that of the documentation page: input, generation, output, then what is
-// refused and what is ignored.
+// The rows. Order is that of the documentation page: input, generation, output, embeddings, then
+// what is refused and what is ignored.
 #include "server/params/table.h"
 
 #include <array>
@@ -17,7 +17,8 @@ using P = RequestParams;
 
 constexpr EndpointSet kGenerate = kChat | kCompletions | kResponses | kMessages;
 constexpr EndpointSet kTexts = kChat | kCompletions;  // answers with choices
-constexpr EndpointSet kAll = kGenerate | kCountTokens | kTokenize | kDetokenize;
+constexpr EndpointSet kEmbed = kEmbeddings | kRerank | kScore;
+constexpr EndpointSet kAll = kGenerate | kCountTokens | kTokenize | kDetokenize | kEmbed;
 constexpr EndpointSet kAnthropic = kMessages | kCountTokens;
 constexpr int64_t kMaxInt32 = INT32_MAX;
 constexpr size_t kMaxModelNameBytes = 256;
@@ -67,7 +68,10 @@ const ParamRow kInputRows[] = {
     {"tokens", "", kDetokenize, CustomField{"list of token ids", ReadTokens, kIdList}, "required",
      "The ids to turn into text."},
     {"tools", "", kChat | kTokenize, CustomField{"list of function tools", ReadTools, kObjectList},
-     "none", "Handed to the chat template. Calls in the answer are not parsed yet."},
+     "none",
+     "Functions the model may call: at most 128, names of up to 64 letters, digits, `_` and `-`, "
+     "no two alike, 256 KiB of JSON together. In which format calls are written and read is found "
+     "from the chat template. `strict`: the arguments obey the schema."},
     {"tools", "", kResponses, CustomField{"list of function tools", ReadFlatTools, kObjectList},
      "none", "As for chat, without the inner object; only functions."},
     {"tools", "", kAnthropic, CustomField{"list of tools", ReadSchemaTools, kObjectList}, "none",
@@ -86,14 +90,33 @@ const ParamRow kInputRows[] = {
      "format, as response_format, in the flat form."},
     {"output_config", "", kAnthropic, CustomField{"object", ReadOutputConfig, kObject}, "text",
      "format, a json_schema, and effort."},
-    {"tool_choice", "", kChat, CustomField{"\"auto\" or \"none\"", ReadToolChoice, kStringOrObject},
-     "auto", "Forcing a call (required, or a named function) is refused."},
+    {"tool_choice", "", kChat,
+     CustomField{"\"none\", \"auto\", \"required\" or a named function", ReadToolChoice,
+                 kStringOrObject},
+     "auto",
+     "none: the tools are not told to the model. auto: it may call them. required: at least one "
+     "call and nothing else. A named function: one call of it. Forced calls obey their schemas."},
+    {"parallel_tool_calls", "", kChat | kResponses,
+     BoolField{[](P& p, bool v) { p.parallel_tool_calls = v; }}, "true",
+     "false: at most one call in an answer."},
     {"documents", "", kChat | kTokenize,
      CustomField{"list of objects of strings", ReadDocuments, kObjectList}, "none",
      "Handed to the chat template; refused if it reads none."},
     {"reasoning_effort", "", kChat | kTokenize,
-     CustomField{"none, minimal, low, medium, high or xhigh", ReadReasoningEffort, kString},
-     "the template's", "Handed to the chat template; reported if it reads none."},
+     CustomField{"none, minimal, low, medium, high, xhigh or max", ReadReasoningEffort, kString},
+     "the template's",
+     "Handed to the chat template. Where it knows only whether to think (`enable_thinking`, "
+     "`thinking`), none switches thinking off and any other on. Reported if it knows neither."},
+    {"include_reasoning", "", kChat, BoolField{[](P& p, bool v) { p.include_reasoning = v; }},
+     "true", "false: thinking is left out of the answer; it counts all the same."},
+    {"thinking_token_budget", "reasoning_budget_tokens", kChat,
+     IntField{-1, limits::kMaxReasoningTokens,
+              [](P& p, int64_t v) {
+                if (v >= 0) p.thinking_token_budget = I32(v);
+              }},
+     "none",
+     "After so many tokens of thinking the mark that ends it is forced. -1: no bound. Reported "
+     "where the model has no such mark of one token."},
     {"chat_template_kwargs", "", kConversations | kTokenize,
      CustomField{"object", ReadChatTemplateKwargs, kObject}, "{}",
      "Further variables for the chat template."},
@@ -106,7 +129,11 @@ const ParamRow kInputRows[] = {
     {"suffix", "", kCompletions,
      StringField{limits::kMaxBodyBytes, [](P& p, std::string_view v) { p.suffix = v; }}, "none",
      "The text behind a gap that the answer fills; for models whose vocabulary has tokens for it."},
-    {"add_special_tokens", "", kTexts | kTokenize,
+    {"truncate_prompt_tokens", "", kGenerate | kTokenize | kEmbed,
+     IntField{-1, kMaxInt32, [](P& p, int64_t v) { p.truncate_prompt_tokens = I32(v); }}, "none",
+     "Keep the last so many tokens of each prompt; -1: as many as fit beside the answer. What was "
+     "cut is counted in vivace.truncated_prompt_tokens and x-vivace-truncated-prompt-tokens."},
+    {"add_special_tokens", "", kTexts | kTokenize | kEmbed,
      BoolField{[](P& p, bool v) { p.add_special_tokens = v; }}, "true for text, false for messages",
      "Add what the tokenizer adds around a text, such as a BOS token."},
 };
@@ -149,6 +176,12 @@ const ParamRow kGenerationRows[] = {
     {"logit_bias", "", kGenerate,
      CustomField{"object of token id to -100..100", ReadLogitBias, kObject}, "{}",
      "Added to the logits of these tokens; at most 1024 entries."},
+    {"allowed_token_ids", "", kGenerate,
+     CustomField{"list of token ids", ReadAllowedTokenIds, kIdList}, "all",
+     "Only these tokens are drawn. EOS is one of them only if it is listed."},
+    {"bad_words", "", kGenerate, CustomField{"list of strings", ReadBadWords, kStringList}, "none",
+     "At most 128 words of at most 256 bytes and 64 tokens. The last token of a word is not drawn "
+     "where the output ends with the others; with and without a space before the word."},
     {"seed", "", kGenerate,
      IntField{INT64_MIN, INT64_MAX,
               [](P& p, int64_t v) {
@@ -175,10 +208,10 @@ const ParamRow kGenerationRows[] = {
      "Keep the stop string, or the text of the stop token, that ended the output."},
     {"ignore_eos", "", kGenerate, BoolField{[](P& p, bool v) { p.sampling.ignore_eos = v; }},
      "false", "Go on after the model's end-of-text tokens."},
-    {"priority", "", kGenerate,
+    {"priority", "", kGenerate | kEmbed,
      IntField{INT32_MIN, INT32_MAX, [](P& p, int64_t v) { p.priority = I32(v); }}, "0",
      "Lower is served sooner; then first come, first served."},
-    {"cache_salt", "", kGenerate,
+    {"cache_salt", "", kGenerate | kEmbed,
      StringField{limits::kMaxCacheSaltBytes, [](P& p, std::string_view v) { p.cache_salt = v; }},
      "none", "Prompts share cached prefixes only under the same salt."},
 };
@@ -240,6 +273,11 @@ const ParamRow kOutputRows[] = {
     {"skip_special_tokens", "", kGenerate,
      BoolField{[](P& p, bool v) { p.skip_special_tokens = v; }}, "true",
      "Leave control tokens out of the text."},
+    {"prompt_logprobs", "", kTexts,
+     IntField{0, limits::kMaxTopLogprobs, [](P& p, int64_t v) { p.prompt_logprobs = I32(v); }},
+     "none",
+     "Log-probabilities of the prompt's tokens, with this many most likely ones at each position, "
+     "in vLLM's shape. Not with stream."},
     {"return_token_ids", "", kTexts, BoolField{[](P& p, bool v) { p.return_token_ids = v; }},
      "false", "Add prompt_token_ids and token_ids to the answer."},
     {"return_tokens_as_token_ids", "", kTexts,
@@ -251,7 +289,8 @@ const ParamRow kOutputRows[] = {
      "disabled", "A prompt that is too long is refused; auto is reported."},
     {"metadata", "", kResponses, CustomField{"object of strings", ReadMetadata, kObject}, "{}",
      "Repeated in the answer."},
-    {"request_id", "", kGenerate, CustomField{"string", ReadRequestId, kString}, "the server's own",
+    {"request_id", "", kGenerate | kEmbed, CustomField{"string", ReadRequestId, kString},
+     "the server's own",
      "The answer's id, behind its prefix, and its x-request-id header: 1 to 128 letters, digits "
      "and "
      "._:-. The header X-Request-Id says the same where this does not."},
@@ -259,22 +298,52 @@ const ParamRow kOutputRows[] = {
      "Refuse what would be ignored, clamped or renamed, instead of reporting it."},
 };
 
+const ParamRow kEmbeddingRows[] = {
+    {"input", "", kEmbeddings,
+     CustomField{"string, list of strings, token ids, list of token ids", ReadPrompt,
+                 kStringOrList},
+     "required", "What to embed; at most 2048 inputs.", true},
+    {"query", "", kRerank,
+     StringField{limits::kMaxTokenizeBytes,
+                 [](P& p, std::string_view v) { p.first_texts.assign(1, std::string(v)); }},
+     "required", "What the documents are compared with.", true},
+    {"documents", "", kRerank,
+     CustomField{"list of strings or of objects with a text", ReadSecondTexts, kStringOrList},
+     "required", "At most 1024.", true},
+    {"text_1", "queries", kScore,
+     CustomField{"string or list of strings", ReadFirstTexts, kStringOrList}, "required",
+     "One text, compared with each of text_2; or as many as text_2 has, in pairs.", true},
+    {"text_2", "documents", kScore,
+     CustomField{"string or list of strings", ReadSecondTexts, kStringOrList}, "required",
+     "At most 1024 texts.", true},
+    {"pooling", "", kEmbed, CustomField{"\"mean\" or \"last\"", ReadPooling, kString}, "mean",
+     "Which hidden states make the embedding: the mean over all tokens, or the last one's."},
+    {"encoding_format", "", kEmbeddings,
+     CustomField{"\"float\" or \"base64\"", ReadEncodingFormat, kString}, "float",
+     "Numbers, or base64 of little-endian float32."},
+    {"dimensions", "", kEmbed,
+     IntField{1, kMaxInt32, [](P& p, int64_t v) { p.dimensions = I32(v); }}, "all",
+     "Keep the first so many numbers of an embedding (and scale it to a length of 1 again)."},
+    {"normalize", "", kEmbeddings, BoolField{[](P& p, bool v) { p.normalize = v; }}, "true",
+     "Scale embeddings to a length of 1."},
+    {"top_n", "", kRerank, IntField{0, kMaxInt32, [](P& p, int64_t v) { p.top_n = I32(v); }}, "0",
+     "How many of the best documents to return; 0: all."},
+    {"return_documents", "", kRerank, BoolField{[](P& p, bool v) { p.return_documents = v; }},
+     "true", "Return the documents' texts."},
+};
+
 const ParamRow kRefusedRows[] = {
     {"functions", "", kChat, RefusedField{"use tools"}, "", ""},
     {"function_call", "", kChat, RefusedField{"use tool_choice"}, "", ""},
     {"echo", "", kChat, RefusedField{"echo belongs to /v1/completions", true}, "", ""},
-    {"prompt_logprobs", "", kGenerate, RefusedField{"use echo and logprobs of /v1/completions"}, "",
-     ""},
+    {"prompt_logprobs", "", kResponses | kMessages,
+     RefusedField{"use prompt_logprobs of /v1/chat/completions"}, "", ""},
     {"prompt_embeds", "", kGenerate, RefusedField{"embeddings as input are not offered"}, "", ""},
     {"use_beam_search", "", kGenerate, RefusedField{kNoBeams, true}, "", ""},
     {"length_penalty", "", kGenerate, RefusedField{kNoBeams}, "", ""},
     {"early_stopping", "", kGenerate, RefusedField{kNoBeams, true}, "", ""},
-    {"allowed_token_ids", "", kGenerate, RefusedField{"use logit_bias"}, "", ""},
-    {"bad_words", "", kGenerate, RefusedField{"use logit_bias"}, "", ""},
     {"logprob_token_ids", "", kGenerate, RefusedField{"use top_logprobs"}, "", ""},
     {"stop_regex", "", kGenerate, RefusedField{"use stop"}, "", ""},
-    {"truncate_prompt_tokens", "", kGenerate | kTokenize,
-     RefusedField{"a prompt is never cut silently"}, "", ""},
     {"chat_template", "", kChat | kTokenize,
      RefusedField{"the template is the server's; requests cannot bring one"}, "", ""},
     {"previous_response_id", "", kResponses,
@@ -289,22 +358,19 @@ const ParamRow kRefusedRows[] = {
     {"audio", "", kChat, RefusedField{"audio is not offered"}, "", ""},
     {"logits_processors", "", kGenerate, RefusedField{"code in requests is not offered"}, "", ""},
     {"lora_path", "", kGenerate, RefusedField{"adapters are not offered"}, "", ""},
-    {"thinking_token_budget", "", kChat, RefusedField{"reasoning budgets are not offered"}, "", ""},
 };
 
 constexpr std::string_view kNoEffect = "No effect on the answer.";
 
 const ParamRow kIgnoredRows[] = {
     {"guided_decoding_backend", "", kGenerate, IgnoredField{}, "", "There is one."},
-    {"user", "", kGenerate, IgnoredField{}, "", kNoEffect},
+    {"user", "", kGenerate | kEmbed, IgnoredField{}, "", kNoEffect},
     {"metadata", "", kTexts | kMessages, IgnoredField{}, "", kNoEffect},
     {"store", "", kGenerate, IgnoredField{true}, "", "Nothing is stored."},
     {"service_tier", "", kGenerate, IgnoredField{}, "", kNoEffect},
     {"safety_identifier", "", kGenerate, IgnoredField{}, "", kNoEffect},
     {"prompt_cache_key", "", kGenerate, IgnoredField{}, "", "Prefixes are found by content."},
     {"cache_prompt", "", kGenerate, IgnoredField{}, "", "Prompts are always cached."},
-    {"parallel_tool_calls", "", kChat | kResponses, IgnoredField{}, "",
-     "Tool calls are not parsed yet."},
     {"verbosity", "", kChat, IgnoredField{}, "", kNoEffect},
     {"modalities", "", kChat, IgnoredField{}, "", "Answers are text."},
     {"prediction", "", kChat, IgnoredField{}, "", "A hint for speed only."},
@@ -334,8 +400,8 @@ auto Join(const ParamRow (&... parts)[N]) {
 }  // namespace
 
 std::span<const ParamRow> ParamTable() {
-  static const auto rows =
-      Join(kInputRows, kGenerationRows, kGrammarRows, kOutputRows, kRefusedRows, kIgnoredRows);
+  static const auto rows = Join(kInputRows, kGenerationRows, kGrammarRows, kOutputRows,
+                                kEmbeddingRows, kRefusedRows, kIgnoredRows);
   return rows;
 }
 

@@ -21,8 +21,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int32_t kVocab = 1000;
-constexpr Endpoint kEndpoints[] = {kChat,      kCompletions, kTokenize,   kDetokenize,
-                                   kResponses, kMessages,    kCountTokens};
+constexpr Endpoint kEndpoints[] = {kChat,     kCompletions, kTokenize,   kDetokenize, kResponses,
+                                   kMessages, kCountTokens, kEmbeddings, kRerank,     kScore};
 
 json::object MinimalBody(Endpoint endpoint) {
   switch (endpoint) {
@@ -35,6 +35,12 @@ json::object MinimalBody(Endpoint endpoint) {
       return {{"input", "Hi"}};
     case kDetokenize:
       return {{"tokens", {1}}};
+    case kEmbeddings:
+      return {{"input", "x"}};
+    case kRerank:
+      return {{"query", "x"}, {"documents", {"y", "z"}}};
+    case kScore:
+      return {{"text_1", "x"}, {"text_2", {"y", "z"}}};
     default:
       return {{"prompt", "x"}};
   }
@@ -332,10 +338,14 @@ TEST(CombineParams, RefusesWhatDoesNotGoTogether) {
       {kChat, R"({"max_tokens":0})", "max_tokens"},
       {kCompletions, R"({"max_completion_tokens":0})", "max_completion_tokens"},
       {kCompletions, R"({"max_tokens":2,"min_tokens":3})", "min_tokens"},
+      {kCompletions, R"({"prompt_logprobs":1,"stream":true})", "prompt_logprobs"},
+      {kChat, R"({"truncate_prompt_tokens":0})", "truncate_prompt_tokens"},
       {kCompletions, R"({"suffix":"b","echo":true})", "suffix"},
       {kCompletions, R"({"suffix":"b","prompt":["a","b"]})", "suffix"},
       {kMessages, R"({"max_tokens":0})", "max_tokens"},
       {kResponses, R"({"max_output_tokens":2,"min_tokens":3})", "min_tokens"},
+      {kEmbeddings, R"({"truncate_prompt_tokens":0})", "truncate_prompt_tokens"},
+      {kScore, R"({"text_1":["a","b","c"]})", "text_1"},
       {kTokenize, R"({"messages":[{"role":"user","content":"x"}]})", "messages"},
   };
   for (const BadPair& pair : pairs) {

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "server/error_response.h"
+#include "server/service/engine_failure.h"
 #include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 
@@ -13,14 +14,6 @@ namespace vivace::server {
 namespace {
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
-Error EngineFailure(FinishReason reason) {
-  if (reason == FinishReason::kError) {
-    return {ErrorCode::kInternal, "non_finite_logits",
-            "the model's output was not finite; the request was ended", ""};
-  }
-  return {ErrorCode::kInternal, "aborted", "the request was ended by the server", ""};
-}
 
 }  // namespace
 
@@ -58,7 +51,8 @@ void Generation::AddChoices(size_t prompt) {
   const ActiveRequest& request = *requests_[prompt];
   const int64_t now = SteadyNanos();
   for (const auto& stream : request.choices) {
-    choices_.push_back({ChoiceOutput(params(), context_.model->tokenizer, context_.model->eos_ids),
+    choices_.push_back({ChoiceOutput(params(), context_.model->tokenizer, context_.model->eos_ids,
+                                     prepared_->reading),
                         prompt, stream.get(), false, false, false, now});
     if (params().echo) {
       choices_.back().output.Echo(request.request.prompt,
@@ -126,6 +120,8 @@ ChoicePart Generation::PartOf(const Choice& choice, size_t index) const {
           .logprobs = choice.output.logprobs(),
           .token_ids = choice.output.token_ids(),
           .prompt_token_ids = requests_[choice.prompt]->request.prompt,
+          .prompt_logprobs =
+              params().prompt_logprobs ? &requests_[choice.prompt]->prompt_logprobs : nullptr,
           .end = nullptr};
 }
 

@@ -40,6 +40,9 @@ void AddReportHeaders(const Reports& reports, Headers* headers) {
   Add("x-vivace-ignored", std::move(ignored), headers);
   Add("x-vivace-clamped", std::move(clamped), headers);
   Add("x-vivace-renamed", std::move(renamed), headers);
+  if (reports.truncated_tokens > 0) {
+    Add("x-vivace-truncated-prompt-tokens", std::to_string(reports.truncated_tokens), headers);
+  }
 }
 
 }  // namespace vivace::server

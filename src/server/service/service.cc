@@ -13,6 +13,8 @@
 #include "server/json/json_writer.h"
 #include "server/openapi.h"
 #include "server/params/readers.h"
+#include "server/service/embedding.h"
+#include "server/service/generation.h"
 #include "server/service/health.h"
 #include "server/service/report_headers.h"
 #include "server/service/request_log.h"
@@ -21,6 +23,11 @@
 
 namespace vivace::server {
 namespace {
+
+ServedModel WithDialect(ServedModel model) {
+  model.dialect = DetectDialect(model.chat_template.get(), *model.tokenizer);
+  return model;
+}
 
 AdmissionLimits AdmissionFor(const Engine& engine, const AdmissionLimits& wanted) {
   AdmissionLimits limits = wanted;
@@ -90,6 +97,12 @@ constexpr std::string_view IdPrefix(Endpoint endpoint) {
       return "resp_";
     case kMessages:
       return "msg_";
+    case kEmbeddings:
+      return "embd-";
+    case kRerank:
+      return "rerank-";
+    case kScore:
+      return "score-";
     default:
       return "chatcmpl-";
   }
@@ -117,7 +130,7 @@ void WriteModel(const ServedModel& model, std::string_view name, JsonWriter* w) 
 // Whether the client still waits; what its close callback may touch.
 struct Service::Client {
   bool gone = false;
-  std::weak_ptr<Generation> generation;
+  std::weak_ptr<Answer> answer;
 };
 
 // A request that holds a place and waits for its preparation.
@@ -134,7 +147,7 @@ struct Service::Call {
 };
 
 Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
-    : model_(std::move(model)),
+    : model_(WithDialect(std::move(model))),
       engine_(engine),
       metrics_(model_.name()),
       admission_(AdmissionFor(*engine, options.admission)),
@@ -152,6 +165,9 @@ void Service::Attach(HttpServer* http) {
 std::vector<Route> Service::MakeRoutes() {
   const auto generate = [this](Endpoint endpoint) {
     return [this, endpoint](const ExchangePtr& x, std::string_view) { Generate(endpoint, x); };
+  };
+  const auto embed = [this](Endpoint endpoint) {
+    return [this, endpoint](const ExchangePtr& x, std::string_view) { Embed(endpoint, x); };
   };
   const auto in_prep = [this](Answerer answer) {
     return [this, answer](const ExchangePtr& x, std::string_view) { AnswerInPrep(answer, x); };
@@ -185,6 +201,17 @@ std::vector<Route> Service::MakeRoutes() {
       {"POST", "/responses", true, generate(kResponses), kOpenAi, "Answer a chat", kResponses},
       {"POST", "/apply-template", true, in_prep(AnswerApplyTemplate), kOpenAi,
        "The prompt of a chat, as text", kChat},
+      {"POST", "/v1/embeddings", true, embed(kEmbeddings), kOpenAi, "Texts to vectors",
+       kEmbeddings},
+      {"POST", "/embeddings", true, embed(kEmbeddings), kOpenAi, "Texts to vectors", kEmbeddings},
+      {"POST", "/v1/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
+       kRerank},
+      {"POST", "/v2/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
+       kRerank},
+      {"POST", "/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
+       kRerank},
+      {"POST", "/v1/score", true, embed(kScore), kOpenAi, "How near texts are", kScore},
+      {"POST", "/score", true, embed(kScore), kOpenAi, "How near texts are", kScore},
       {"POST", "/tokenize", true, in_prep(AnswerTokenize), kOpenAi, "Text or chat to token ids",
        kTokenize},
       {"POST", "/detokenize", true, in_prep(AnswerDetokenize), kOpenAi, "Token ids to text",
@@ -256,7 +283,7 @@ std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
   auto client = std::make_shared<Client>();
   exchange->OnClose([this, client] {
     client->gone = true;
-    if (const auto generation = client->generation.lock()) dispatcher_.Abandon(generation);
+    if (const auto answer = client->answer.lock()) dispatcher_.Abandon(answer);
   });
   return std::make_shared<Call>(Call{exchange, std::move(body),
                                      std::make_shared<Admission::Ticket>(std::move(*ticket)),
@@ -280,26 +307,64 @@ void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
 
 void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
                     Result<std::unique_ptr<PreparedRequest>> prepared) {
-  call->ticket->EndPrep();
-  if (call->client->gone) {
-    metrics_.clients_gone->Add();
-    call->ticket->Release();
-    call->Log(kStatusClientGone);
-    return;
-  }
-  const auto refuse = [&](const Error& error) {
-    call->ticket->Release();
-    Refuse(*call->exchange, error);
-    call->Log(HttpStatus(error.code));
-  };
-  if (!prepared) return refuse(prepared.error());
+  if (!IsWanted(*call, prepared ? nullptr : &prepared.error())) return;
   auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
-  if (!request_id) return refuse(request_id.error());
-  auto generation = std::make_shared<Generation>(
-      Generation::Context{engine_, &model_, &metrics_, call->started_ns}, call->exchange,
-      call->ticket, std::move(*prepared), NewIdentity(endpoint, std::move(*request_id)));
-  if (const Status status = dispatcher_.Start(generation); !status) return refuse(status.error());
-  call->client->generation = generation;
+  if (!request_id) return RefuseCall(*call, request_id.error());
+  Run(call.get(),
+      std::make_shared<Generation>(
+          Generation::Context{engine_, &model_, &metrics_, call->started_ns}, call->exchange,
+          call->ticket, std::move(*prepared), NewIdentity(endpoint, std::move(*request_id))));
+}
+
+void Service::Embed(Endpoint endpoint, const ExchangePtr& exchange) {
+  auto call = MakeCall(exchange);
+  if (call == nullptr) return;
+  prep_.Post([this, endpoint, call = std::move(call)]() mutable {
+    using Prepared = Result<std::unique_ptr<PreparedEmbedding>>;
+    auto prepared = std::make_shared<Prepared>(WithoutThrowing(
+        [&] { return PrepareEmbedding(endpoint, call->body, model_, engine_->limits().hidden); }));
+    call->body = std::string();
+    http_->Post([this, endpoint, call = std::move(call), prepared] {
+      StartEmbedding(call, endpoint, std::move(*prepared));
+    });
+  });
+}
+
+void Service::StartEmbedding(const std::shared_ptr<Call>& call, Endpoint endpoint,
+                             Result<std::unique_ptr<PreparedEmbedding>> prepared) {
+  if (!IsWanted(*call, prepared ? nullptr : &prepared.error())) return;
+  auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
+  if (!request_id) return RefuseCall(*call, request_id.error());
+  Run(call.get(),
+      std::make_shared<Embedding>(Embedding::Context{engine_, &metrics_, call->started_ns},
+                                  call->exchange, call->ticket, std::move(*prepared),
+                                  NewIdentity(endpoint, std::move(*request_id))));
+}
+
+// After its preparation: false if the client has left, or is told that it failed.
+bool Service::IsWanted(const Call& call, const Error* error) {
+  call.ticket->EndPrep();
+  if (call.client->gone) {
+    metrics_.clients_gone->Add();
+    call.ticket->Release();
+    call.Log(kStatusClientGone);
+    return false;
+  }
+  if (error != nullptr) RefuseCall(call, *error);
+  return error == nullptr;
+}
+
+void Service::RefuseCall(const Call& call, const Error& error) {
+  call.ticket->Release();
+  Refuse(*call.exchange, error);
+  call.Log(HttpStatus(error.code));
+}
+
+void Service::Run(Call* call, const std::shared_ptr<Answer>& answer) {
+  if (const Status status = dispatcher_.Start(answer); !status) {
+    return RefuseCall(*call, status.error());
+  }
+  call->client->answer = answer;
 }
 
 void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {

@@ -12,6 +12,8 @@
 #include "engine/engine.h"
 #include "server/http/http.h"
 #include "server/metrics/server_metrics.h"
+#include "server/openai/answer_writer.h"
+#include "server/openai/embedding_prepare.h"
 #include "server/openai/prepare.h"
 #include "server/openai/served_model.h"
 #include "server/router.h"
@@ -56,8 +58,14 @@ class Service {
   std::vector<Route> MakeRoutes();
   std::shared_ptr<Call> MakeCall(const ExchangePtr& exchange);
   void Generate(Endpoint endpoint, const ExchangePtr& exchange);
+  void Embed(Endpoint endpoint, const ExchangePtr& exchange);
   void Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
              Result<std::unique_ptr<PreparedRequest>> prepared);
+  void StartEmbedding(const std::shared_ptr<Call>& call, Endpoint endpoint,
+                      Result<std::unique_ptr<PreparedEmbedding>> prepared);
+  bool IsWanted(const Call& call, const Error* error);
+  void RefuseCall(const Call& call, const Error& error);
+  void Run(Call* call, const std::shared_ptr<Answer>& answer);
   using Answerer = Result<TextAnswer> (*)(std::string_view body, const ServedModel& model);
   void AnswerInPrep(Answerer answer, const ExchangePtr& exchange);
 
