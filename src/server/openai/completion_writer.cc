@@ -39,7 +39,7 @@ void CompletionWriter::Delta(const ChoicePart& part, const Usage& usage, std::st
   w.BeginArray();
   WriteChoice(part, /*whole=*/false, &w);
   w.EndArray();
-  EndChunk(usage, &w, out);
+  EndChunk(part.end, usage, &w, out);
 }
 
 void CompletionWriter::Close(const ChoicePart& part, const Usage& usage, std::string* out) {
@@ -55,7 +55,7 @@ std::string CompletionWriter::Whole(std::span<const ChoicePart> parts, const Usa
   w.EndArray();
   w.Key("usage");
   WriteUsage(usage, &w);
-  EndWhole(&w);
+  EndWhole(parts, &w);
   return out;
 }
 

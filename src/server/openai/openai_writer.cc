@@ -1,5 +1,7 @@
 #include "server/openai/openai_writer.h"
 
+#include <algorithm>
+
 namespace vivace::server {
 namespace {
 
@@ -25,7 +27,9 @@ OpenAiWriter::OpenAiWriter(const RequestParams& params, const Tokenizer& tokeniz
       chunk_head_("data: " + Head(identity, chunk_object)),
       whole_head_(Head(identity, object)) {}
 
-void OpenAiWriter::EndChunk(const Usage& usage, JsonWriter* w, std::string* out) const {
+void OpenAiWriter::EndChunk(const ChoiceEnd* end, const Usage& usage, JsonWriter* w,
+                            std::string* out) const {
+  WriteNotes({}, end != nullptr && end->steered, w);
   if (params_.continuous_usage_stats) {
     w->Key("usage");
     WriteUsage(usage, w);
@@ -93,16 +97,29 @@ void OpenAiWriter::WriteUsage(const Usage& usage, JsonWriter* w) {
   w->EndObject();
 }
 
-void OpenAiWriter::EndWhole(JsonWriter* w) const {
-  if (!params_.ignored.empty()) {
-    w->Key("vivace");
-    w->BeginObject();
+// What a client would not see by itself: what had no effect, and that an end was imposed.
+void OpenAiWriter::WriteNotes(std::span<const std::string> ignored, bool steered, JsonWriter* w) {
+  if (ignored.empty() && !steered) return;
+  w->Key("vivace");
+  w->BeginObject();
+  if (!ignored.empty()) {
     w->Key("ignored");
     w->BeginArray();
-    for (const std::string& name : params_.ignored) w->String(name);
+    for (const std::string& name : ignored) w->String(name);
     w->EndArray();
-    w->EndObject();
   }
+  if (steered) {
+    w->Key("steered");
+    w->Bool(true);
+  }
+  w->EndObject();
+}
+
+void OpenAiWriter::EndWhole(std::span<const ChoicePart> parts, JsonWriter* w) const {
+  const bool steered = std::any_of(parts.begin(), parts.end(), [](const ChoicePart& part) {
+    return part.end != nullptr && part.end->steered;
+  });
+  WriteNotes(params_.ignored, steered, w);
   w->EndObject();
 }
 

@@ -24,14 +24,15 @@ class OpenAiWriter : public AnswerWriter {
 
   // "data: {...," up to the choices; EndChunk follows them.
   void BeginChunk(std::string* out) const { *out += chunk_head_; }
-  // The usage as the request wants it in every chunk, and the chunk's end.
-  void EndChunk(const Usage& usage, JsonWriter* w, std::string* out) const;
+  // The usage as the request wants it in every chunk, and the chunk's end; `end`: of its choice.
+  void EndChunk(const ChoiceEnd* end, const Usage& usage, JsonWriter* w, std::string* out) const;
 
   // "{...," up to the choices.
   std::string BeginWhole() const { return whole_head_; }
   // What had no effect, so that nobody takes it for granted; and the end of the answer.
-  void EndWhole(JsonWriter* w) const;
+  void EndWhole(std::span<const ChoicePart> parts, JsonWriter* w) const;
 
+  static void WriteNotes(std::span<const std::string> ignored, bool steered, JsonWriter* w);
   static void WriteEnd(const ChoiceEnd* end, std::string_view by_itself, JsonWriter* w);
   static void WriteIds(std::string_view key, std::span<const TokenId> ids, JsonWriter* w);
   static void WriteUsage(const Usage& usage, JsonWriter* w);

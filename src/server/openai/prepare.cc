@@ -56,6 +56,18 @@ Status CheckLogprobs(const PreparedRequest& request, int32_t max_model_len) {
               entries, limits::kMaxLogprobEntries);
 }
 
+// Compiles what the output must be: the one wait of a prep thread, bounded by the compiler.
+Status CompileGrammar(PreparedRequest* request, const ServedModel& model) {
+  if (!request->params.grammar) return {};
+  const GrammarSpec& spec = *request->params.grammar;
+  if (model.grammars == nullptr) {
+    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", spec.field,
+                "`{}` is not supported by this server", spec.field);
+  }
+  VIVACE_ASSIGN(request->grammar, model.grammars->Compile(spec));
+  return {};
+}
+
 // What these routes do takes a prep thread's time, and no engine limit bounds it.
 Status CheckTokenizeText(std::string_view text) {
   if (text.size() <= limits::kMaxTokenizeBytes) return {};
@@ -101,6 +113,15 @@ GenerationRequest PreparedRequest::EngineRequest(size_t i, int32_t max_model_len
   return request;
 }
 
+std::vector<std::unique_ptr<TokenConstraint>> PreparedRequest::NewConstraints() const {
+  std::vector<std::unique_ptr<TokenConstraint>> constraints;
+  for (int32_t i = 0; grammar != nullptr && i < params.n; ++i) {
+    constraints.push_back(
+        grammar->NewConstraint({.begin_after = -1, .jump_forward = !params.logprobs}));
+  }
+  return constraints;
+}
+
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
                                                            const ServedModel& model) {
   auto request = std::make_unique<PreparedRequest>();
@@ -126,6 +147,7 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
     VIVACE_RETURN_IF_ERROR(CheckLength(*request, prompt.size(), model));
   }
   VIVACE_RETURN_IF_ERROR(CheckLogprobs(*request, model.max_model_len));
+  VIVACE_RETURN_IF_ERROR(CompileGrammar(request.get(), model));
   params.prompts = {};
   params.messages = nullptr;
   params.tools = nullptr;

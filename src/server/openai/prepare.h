@@ -10,6 +10,8 @@
 
 #include "base/result.h"
 #include "engine/request.h"
+#include "grammar/grammar.h"
+#include "sample/token_constraint.h"
 #include "server/openai/served_model.h"
 #include "server/params/request_params.h"
 
@@ -20,9 +22,12 @@ namespace vivace::server {
 struct PreparedRequest {
   RequestParams params;
   std::vector<std::vector<TokenId>> prompts;
+  std::shared_ptr<const CompiledGrammar> grammar;  // what every choice must be; null: anything
 
   // What the engine is asked for prompt `i`; max_tokens is what the request leaves room for.
   GenerationRequest EngineRequest(size_t i, int32_t max_model_len) const;
+  // A new constraint for each choice of one prompt; none without a grammar.
+  std::vector<std::unique_ptr<TokenConstraint>> NewConstraints() const;
 };
 
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,

@@ -10,6 +10,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "grammar/grammar.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -20,7 +21,8 @@ struct ServedModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;  // null: chat is refused
   std::vector<TokenId> eos_ids;
-  int32_t vocab = 0;  // ids the engine takes
+  std::shared_ptr<GrammarCompiler> grammars;  // null: structured output is refused
+  int32_t vocab = 0;                          // ids the engine takes
   int32_t max_model_len = 0;
   int64_t created_s = 0;           // shown by /v1/models
   size_t longest_token_bytes = 1;  // see LongestTokenBytes

@@ -125,7 +125,8 @@ const ParamRow kGenerationRows[] = {
 // What the output must be: one of these at most.
 const ParamRow kGrammarRows[] = {
     {"response_format", "", kGenerate, CustomField{"object", ReadResponseFormat}, "text",
-     "text, json_object (any object), json_schema (output that the schema allows, docs/structured.md) "
+     "text, json_object (any object), json_schema (output that the schema allows, "
+     "docs/structured.md) "
      "or structural_tag. A schema that cannot be enforced is refused by keyword."},
     {"structured_outputs", "", kGenerate, CustomField{"object", ReadStructuredOutputs}, "none",
      "vLLM's: one of json, regex, choice, grammar, json_object, structural_tag."},
