@@ -103,6 +103,15 @@ inline constexpr size_t kMaxDetokenizeTokens = 1u << 19;
 inline constexpr size_t kMaxCacheSaltBytes = 128;
 inline constexpr size_t kMaxUnknownParams = 64;
 
+// Tools and what a model's output says.
+inline constexpr size_t kMaxToolNameBytes = 64;
+inline constexpr size_t kMaxToolSchemaBytes = 256u << 10;  // of all tools of a request, as JSON
+inline constexpr size_t kMaxCallHeaderBytes = 1'024;       // of a call, before its arguments
+inline constexpr size_t kMaxCallBufferBytes = 256u << 10;  // of a call that cannot be streamed
+inline constexpr size_t kMaxHeldSpaceBytes = 256;          // white space before a possible mark
+inline constexpr int kMaxArgumentDepth = 64;               // nested values
+inline constexpr int32_t kMaxReasoningTokens = 1 << 30;
+
 // Benchmarks.
 inline constexpr int32_t kMaxBenchTokens = 1 << 20;
 inline constexpr int32_t kMaxBenchSequences = 4'096;

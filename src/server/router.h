@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "server/error_response.h"
 #include "server/http/http.h"
+#include "server/params/request_params.h"
 
 namespace vivace::server {
 
@@ -20,6 +21,10 @@ struct Route {
   bool generates;           // work for the engine: refused when full or draining
   std::function<void(ExchangePtr exchange, std::string_view tail)> handle;
   ErrorShape errors = ErrorShape::kOpenAi;
+  // For /openapi.json: what it is for, and whose rows of the parameter table its body has (0:
+  // none).
+  std::string_view summary = "";
+  EndpointSet parameters = 0;
 };
 
 class Router {
@@ -32,6 +37,7 @@ class Router {
     int status = 0;
     std::string allow;
   };
+  std::span<const Route> routes() const { return routes_; }
   Match Find(std::string_view method, std::string_view path) const;
 
   // The error of a failed match.

@@ -175,7 +175,8 @@ std::string ChatWriter::Whole(std::span<const ChoicePart> parts, const Usage& us
     WriteIds("prompt_token_ids",
              parts.empty() ? std::span<const TokenId>() : parts.front().prompt_token_ids, &w);
   }
-  EndWhole(parts, &w);
+  if (!parts.empty()) WritePromptLogprobs(parts.front(), &w);
+  EndWhole(&w);
   return out;
 }
 

@@ -29,6 +29,7 @@ void CompletionWriter::WriteChoice(const ChoicePart& part, bool whole, JsonWrite
     if (part.first) WriteIds("prompt_token_ids", part.prompt_token_ids, w);
     WriteIds("token_ids", part.token_ids, w);
   }
+  WritePromptLogprobs(part, w);
   w->EndObject();
 }
 
@@ -55,7 +56,7 @@ std::string CompletionWriter::Whole(std::span<const ChoicePart> parts, const Usa
   w.EndArray();
   w.Key("usage");
   WriteUsage(usage, &w);
-  EndWhole(parts, &w);
+  EndWhole(&w);
   return out;
 }
 

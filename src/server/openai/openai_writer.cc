@@ -1,6 +1,6 @@
 #include "server/openai/openai_writer.h"
 
-#include <algorithm>
+#include "server/openai/reports.h"
 
 namespace vivace::server {
 namespace {
@@ -29,7 +29,11 @@ OpenAiWriter::OpenAiWriter(const RequestParams& params, const Tokenizer& tokeniz
 
 void OpenAiWriter::EndChunk(const ChoiceEnd* end, const Usage& usage, JsonWriter* w,
                             std::string* out) const {
-  WriteNotes({}, end != nullptr && end->steered, w);
+  if (end != nullptr && end->steered) {
+    Reports steered;
+    steered.steered = true;
+    WriteReports(steered, w);
+  }
   if (params_.continuous_usage_stats) {
     w->Key("usage");
     WriteUsage(usage, w);
@@ -97,29 +101,16 @@ void OpenAiWriter::WriteUsage(const Usage& usage, JsonWriter* w) {
   w->EndObject();
 }
 
-// What a client would not see by itself: what had no effect, and that an end was imposed.
-void OpenAiWriter::WriteNotes(std::span<const std::string> ignored, bool steered, JsonWriter* w) {
-  if (ignored.empty() && !steered) return;
-  w->Key("vivace");
-  w->BeginObject();
-  if (!ignored.empty()) {
-    w->Key("ignored");
-    w->BeginArray();
-    for (const std::string& name : ignored) w->String(name);
-    w->EndArray();
-  }
-  if (steered) {
-    w->Key("steered");
-    w->Bool(true);
-  }
-  w->EndObject();
+void OpenAiWriter::WritePromptLogprobs(const ChoicePart& part, JsonWriter* w) const {
+  if (part.prompt_logprobs == nullptr) return;
+  LogprobStyle style = style_;
+  style.top = params_.prompt_logprobs.value_or(0);
+  w->Key("prompt_logprobs");
+  server::WritePromptLogprobs(style, *part.prompt_logprobs, w);
 }
 
-void OpenAiWriter::EndWhole(std::span<const ChoicePart> parts, JsonWriter* w) const {
-  const bool steered = std::any_of(parts.begin(), parts.end(), [](const ChoicePart& part) {
-    return part.end != nullptr && part.end->steered;
-  });
-  WriteNotes(params_.ignored, steered, w);
+void OpenAiWriter::EndWhole(JsonWriter* w) const {
+  WriteReports(params_, w);
   w->EndObject();
 }
 

@@ -29,10 +29,12 @@ class OpenAiWriter : public AnswerWriter {
 
   // "{...," up to the choices.
   std::string BeginWhole() const { return whole_head_; }
-  // What had no effect, so that nobody takes it for granted; and the end of the answer.
-  void EndWhole(std::span<const ChoicePart> parts, JsonWriter* w) const;
+  // Of the prompt, if the part has them.
+  void WritePromptLogprobs(const ChoicePart& part, JsonWriter* w) const;
+  // What had no effect and what was cut, so that nobody takes it for granted; and the end of the
+  // answer.
+  void EndWhole(JsonWriter* w) const;
 
-  static void WriteNotes(std::span<const std::string> ignored, bool steered, JsonWriter* w);
   static void WriteEnd(const ChoiceEnd* end, std::string_view by_itself, JsonWriter* w);
   static void WriteIds(std::string_view key, std::span<const TokenId> ids, JsonWriter* w);
   static void WriteUsage(const Usage& usage, JsonWriter* w);

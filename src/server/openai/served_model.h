@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "grammar/grammar.h"
 #include "text/chat_template.h"
+#include "text/dialect/dialect.h"
 #include "text/tokenizer.h"
 
 namespace vivace::server {
@@ -20,9 +21,10 @@ struct ServedModel {
   std::vector<std::string> names;  // the first is shown in answers
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;  // null: chat is refused
+  std::shared_ptr<GrammarCompiler> grammar;           // null: outputs cannot be constrained
+  Dialect dialect;                                    // of its template and vocabulary
   std::vector<TokenId> eos_ids;
-  std::shared_ptr<GrammarCompiler> grammars;  // null: structured output is refused
-  int32_t vocab = 0;                          // ids the engine takes
+  int32_t vocab = 0;  // ids the engine takes
   int32_t max_model_len = 0;
   int64_t created_s = 0;           // shown by /v1/models
   size_t longest_token_bytes = 1;  // see LongestTokenBytes

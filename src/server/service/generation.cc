@@ -6,21 +6,14 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "server/error_response.h"
-#include "server/service/ignored_header.h"
+#include "server/service/engine_failure.h"
+#include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 
 namespace vivace::server {
 namespace {
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
-Error EngineFailure(FinishReason reason) {
-  if (reason == FinishReason::kError) {
-    return {ErrorCode::kInternal, "non_finite_logits",
-            "the model's output was not finite; the request was ended", ""};
-  }
-  return {ErrorCode::kInternal, "aborted", "the request was ended by the server", ""};
-}
 
 }  // namespace
 
@@ -32,7 +25,8 @@ Generation::Generation(const Context& context, ExchangePtr exchange,
       ticket_(std::move(ticket)),
       prepared_(std::move(prepared)),
       writer_(MakeAnswerWriter(prepared_->params, *context.model->tokenizer, identity)),
-      id_(std::move(identity.id)) {}
+      request_id_(identity.request_id.empty() ? std::move(identity.id)
+                                              : std::move(identity.request_id)) {}
 
 Status Generation::Submit() {
   const auto sequences = static_cast<int64_t>(prepared_->prompts.size()) * params().n;
@@ -57,7 +51,8 @@ void Generation::AddChoices(size_t prompt) {
   const ActiveRequest& request = *requests_[prompt];
   const int64_t now = SteadyNanos();
   for (const auto& stream : request.choices) {
-    choices_.push_back({ChoiceOutput(params(), context_.model->tokenizer, context_.model->eos_ids),
+    choices_.push_back({ChoiceOutput(params(), context_.model->tokenizer, context_.model->eos_ids,
+                                     prepared_->reading),
                         prompt, stream.get(), false, false, false, now});
     if (params().echo) {
       choices_.back().output.Echo(request.request.prompt,
@@ -103,6 +98,11 @@ void Generation::Feed(Choice* choice, int32_t number) {
   if (choice->output.must_abort()) {
     context_.engine->Abort(requests_[choice->prompt], number);
   }
+  // The engine has done with its constraint only once the stream says so.
+  if (choice->stream->finish_reason() == FinishReason::kNone) return;
+  const TokenConstraint* constraint = requests_[choice->prompt]->request.constraint(number);
+  choice->steered = constraint != nullptr && constraint->steered();
+  prepared_->params.steered |= choice->steered;
 }
 
 // Tokens that came together share the time since the last ones.
@@ -125,6 +125,8 @@ ChoicePart Generation::PartOf(const Choice& choice, size_t index) const {
           .logprobs = choice.output.logprobs(),
           .token_ids = choice.output.token_ids(),
           .prompt_token_ids = requests_[choice.prompt]->request.prompt,
+          .prompt_logprobs =
+              params().prompt_logprobs ? &requests_[choice.prompt]->prompt_logprobs : nullptr,
           .end = nullptr};
 }
 
@@ -150,13 +152,17 @@ void Generation::WriteNews(Choice* choice, size_t index) {
   if (!output.finished() || choice->closed) return;
   choice->closed = true;
   ChoicePart last = PartOf(*choice, index);
-  last.end = &output.end();
+  ChoiceEnd end = output.end();
+  end.steered = choice->steered;
+  last.end = &end;
   writer_->Close(last, UsageNow(), &buffer_);
 }
 
 Headers Generation::AnswerHeaders(const char* content_type) const {
-  Headers headers = {{"content-type", content_type}, {"x-request-id", id_}};
-  AddIgnoredHeader(params().ignored, &headers);
+  Headers headers = {{"content-type", content_type}, {"x-request-id", request_id_}};
+  // Anthropic's name for it.
+  if (params().endpoint == kMessages) headers.emplace_back("request-id", request_id_);
+  AddReportHeaders(params(), &headers);
   return headers;
 }
 

@@ -20,10 +20,11 @@
 #include "server/openai/prepare.h"
 #include "server/openai/served_model.h"
 #include "server/service/admission.h"
+#include "server/service/answer.h"
 
 namespace vivace::server {
 
-class Generation {
+class Generation final : public Answer {
  public:
   // What it works with; all outlive it.
   struct Context {
@@ -37,27 +38,12 @@ class Generation {
              std::shared_ptr<Admission::Ticket> ticket, std::unique_ptr<PreparedRequest> prepared,
              AnswerIdentity identity);
 
-  // Hands every prompt to the engine; an error is for the caller to send (nothing runs then).
-  Status Submit();
-  std::span<const RequestPtr> requests() const { return requests_; }
-
-  enum class Progress : uint8_t {
-    kOpen,     // more to come
-    kBlocked,  // the client reads too slowly; call Pump again later
-    kEnded,
-  };
-  // Takes what the engine published and writes what can be written.
-  Progress Pump();
-
-  // The client left.
-  void Abandon();
-  // Ends with `error`: as the answer, or as an event in a stream that has begun.
-  void FailWith(const Error& error);
-
-  bool ended() const { return ended_; }
-  // The owner's note that it looks again later.
-  bool waiting_for_client() const { return waiting_for_client_; }
-  void set_waiting_for_client(bool waiting) { waiting_for_client_ = waiting; }
+  Status Submit() override;
+  std::span<const RequestPtr> requests() const override { return requests_; }
+  Progress Pump() override;
+  void Abandon() override;
+  void FailWith(const Error& error) override;
+  bool ended() const override { return ended_; }
 
  private:
   // Where an answer stands besides its text.
@@ -69,6 +55,7 @@ class Generation {
     bool begun = false;   // its first delta was written
     bool closed = false;  // its end
     int64_t last_news_ns = 0;
+    bool steered = false;  // its constraint imposed its end
   };
 
   void AddChoices(size_t prompt);
@@ -92,14 +79,13 @@ class Generation {
   const std::shared_ptr<Admission::Ticket> ticket_;
   const std::unique_ptr<PreparedRequest> prepared_;
   const std::unique_ptr<AnswerWriter> writer_;
-  const std::string id_;
+  const std::string request_id_;
   std::vector<RequestPtr> requests_;
   std::vector<Choice> choices_;
   std::string buffer_;         // chunks on their way to the exchange; reused
   bool begun_ = false;         // the writer has begun a stream
   bool stream_begun_ = false;  // and the exchange
   bool ended_ = false;
-  bool waiting_for_client_ = false;
 };
 
 }  // namespace vivace::server

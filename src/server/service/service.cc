@@ -11,14 +11,23 @@
 #include "base/limits.h"
 #include "server/error_response.h"
 #include "server/json/json_writer.h"
+#include "server/openapi.h"
+#include "server/params/readers.h"
+#include "server/service/embedding.h"
+#include "server/service/generation.h"
 #include "server/service/health.h"
-#include "server/service/ignored_header.h"
+#include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 #include "server/service/without_throwing.h"
 #include "server/web/web_files.h"
 
 namespace vivace::server {
 namespace {
+
+ServedModel WithDialect(ServedModel model) {
+  model.dialect = DetectDialect(model.chat_template.get(), *model.tokenizer);
+  return model;
+}
 
 AdmissionLimits AdmissionFor(const Engine& engine, const AdmissionLimits& wanted) {
   AdmissionLimits limits = wanted;
@@ -61,6 +70,44 @@ HttpServer::Refusal NotJson(ErrorShape shape) {
                    shape);
 }
 
+// The answer, or why a strict request gets none.
+Result<TextAnswer> AnswerUnlessStrict(Result<TextAnswer> (*answerer)(std::string_view,
+                                                                     const ServedModel&),
+                                      std::string_view body, const ServedModel& model) {
+  VIVACE_ASSIGN(TextAnswer answer, answerer(body, model));
+  VIVACE_RETURN_IF_ERROR(CheckStrict(answer.reports));
+  return answer;
+}
+
+// What the body or else the header says, empty: nothing.
+Result<std::string> RequestIdOf(const RequestParams& params, const HttpRequest& request) {
+  if (!params.request_id.empty()) return params.request_id;
+  const std::string_view id = request.header("x-request-id");
+  if (id.empty() || IsRequestId(id)) return std::string(id);
+  return Fail(ErrorCode::kInvalidArgument, "invalid_value", "X-Request-Id",
+              "the header X-Request-Id must have 1 to {} letters, digits and ._:-",
+              kMaxRequestIdBytes);
+}
+
+constexpr std::string_view IdPrefix(Endpoint endpoint) {
+  switch (endpoint) {
+    case kCompletions:
+      return "cmpl-";
+    case kResponses:
+      return "resp_";
+    case kMessages:
+      return "msg_";
+    case kEmbeddings:
+      return "embd-";
+    case kRerank:
+      return "rerank-";
+    case kScore:
+      return "score-";
+    default:
+      return "chatcmpl-";
+  }
+}
+
 std::string RandomPrefix() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
@@ -83,7 +130,7 @@ void WriteModel(const ServedModel& model, std::string_view name, JsonWriter* w) 
 // Whether the client still waits; what its close callback may touch.
 struct Service::Client {
   bool gone = false;
-  std::weak_ptr<Generation> generation;
+  std::weak_ptr<Answer> answer;
 };
 
 // A request that holds a place and waits for its preparation.
@@ -100,12 +147,13 @@ struct Service::Call {
 };
 
 Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
-    : model_(std::move(model)),
+    : model_(WithDialect(std::move(model))),
       engine_(engine),
       metrics_(model_.name()),
       admission_(AdmissionFor(*engine, options.admission)),
       dispatcher_(engine),
       router_(MakeRoutes()),
+      openapi_(OpenApiDocument(router_.routes(), VIVACE_VERSION)),
       id_prefix_(RandomPrefix()),
       prep_(options.prep_threads) {}
 
@@ -118,6 +166,9 @@ std::vector<Route> Service::MakeRoutes() {
   const auto generate = [this](Endpoint endpoint) {
     return [this, endpoint](const ExchangePtr& x, std::string_view) { Generate(endpoint, x); };
   };
+  const auto embed = [this](Endpoint endpoint) {
+    return [this, endpoint](const ExchangePtr& x, std::string_view) { Embed(endpoint, x); };
+  };
   const auto in_prep = [this](Answerer answer) {
     return [this, answer](const ExchangePtr& x, std::string_view) { AnswerInPrep(answer, x); };
   };
@@ -127,31 +178,65 @@ std::vector<Route> Service::MakeRoutes() {
   const auto show_model = [this](const ExchangePtr& x, std::string_view name) {
     ShowModel(*x, name);
   };
+  const auto ok = [this](const ExchangePtr& x, std::string_view) {
+    SendJson(*x, R"({"status":"ok"})");
+  };
+  constexpr ErrorShape kOpenAi = ErrorShape::kOpenAi;
+  constexpr ErrorShape kAnthropic = ErrorShape::kAnthropic;
   return {
-      {"POST", "/v1/chat/completions", true, generate(kChat)},
-      {"POST", "/v1/completions", true, generate(kCompletions)},
-      {"POST", "/chat/completions", true, generate(kChat)},
-      {"POST", "/completions", true, generate(kCompletions)},
-      {"POST", "/tokenize", true, in_prep(AnswerTokenize)},
-      {"POST", "/detokenize", true, in_prep(AnswerDetokenize)},
-      {"GET", "/v1/models", false, show(&Service::ListModels)},
-      {"GET", "/models", false, show(&Service::ListModels)},
-      {"GET", "/v1/models/*", false, show_model},
-      {"GET", "/health", false, show(&Service::ShowReadiness)},
-      {"GET", "/ready", false, show(&Service::ShowReadiness)},
-      {"GET", "/live", false,
-       [this](const ExchangePtr& x, std::string_view) { SendJson(*x, R"({"status":"ok"})"); }},
-      {"GET", "/metrics", false, show(&Service::ShowMetrics)},
-      {"GET", "/version", false, show(&Service::ShowVersion)},
+      {"POST", "/v1/chat/completions", true, generate(kChat), kOpenAi, "Answer a chat", kChat},
+      {"POST", "/v1/completions", true, generate(kCompletions), kOpenAi, "Continue a text",
+       kCompletions},
+      {"POST", "/v1/responses", true, generate(kResponses), kOpenAi,
+       "Answer a chat; OpenAI's newer shape, nothing is stored", kResponses},
+      {"POST", "/v1/messages", true, generate(kMessages), kAnthropic,
+       "Answer a chat; Anthropic's shape", kMessages},
+      {"POST", "/v1/messages/count_tokens", true, in_prep(AnswerCountTokens), kAnthropic,
+       "The length of a chat's prompt", kCountTokens},
+      {"POST", "/v1/chat/completions/render", true, in_prep(AnswerRender), kOpenAi,
+       "The prompt of a chat, as text and token ids", kChat},
+      {"POST", "/chat/completions", true, generate(kChat), kOpenAi, "Answer a chat", kChat},
+      {"POST", "/completions", true, generate(kCompletions), kOpenAi, "Continue a text",
+       kCompletions},
+      {"POST", "/responses", true, generate(kResponses), kOpenAi, "Answer a chat", kResponses},
+      {"POST", "/apply-template", true, in_prep(AnswerApplyTemplate), kOpenAi,
+       "The prompt of a chat, as text", kChat},
+      {"POST", "/v1/embeddings", true, embed(kEmbeddings), kOpenAi, "Texts to vectors",
+       kEmbeddings},
+      {"POST", "/embeddings", true, embed(kEmbeddings), kOpenAi, "Texts to vectors", kEmbeddings},
+      {"POST", "/v1/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
+       kRerank},
+      {"POST", "/v2/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
+       kRerank},
+      {"POST", "/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
+       kRerank},
+      {"POST", "/v1/score", true, embed(kScore), kOpenAi, "How near texts are", kScore},
+      {"POST", "/score", true, embed(kScore), kOpenAi, "How near texts are", kScore},
+      {"POST", "/tokenize", true, in_prep(AnswerTokenize), kOpenAi, "Text or chat to token ids",
+       kTokenize},
+      {"POST", "/detokenize", true, in_prep(AnswerDetokenize), kOpenAi, "Token ids to text",
+       kDetokenize},
+      {"GET", "/v1/models", false, show(&Service::ListModels), kOpenAi, "The served model"},
+      {"GET", "/models", false, show(&Service::ListModels), kOpenAi, "The served model"},
+      {"GET", "/v1/models/*", false, show_model, kOpenAi, "One name of the served model"},
+      {"GET", "/health", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests"},
+      {"GET", "/ready", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests"},
+      {"GET", "/live", false, ok, kOpenAi, "The process answers"},
+      {"GET", "/metrics", false, show(&Service::ShowMetrics), kOpenAi, "Prometheus"},
+      {"GET", "/version", false, show(&Service::ShowVersion), kOpenAi, "The version"},
+      {"GET", "/openapi.json", false, show(&Service::ShowOpenApi), kOpenAi, "This document"},
       {"POST", "/reset_prefix_cache", false,
-       [this](const ExchangePtr& x, std::string_view) {
+       [this, ok](const ExchangePtr& x, std::string_view tail) {
          engine_->ResetPrefixCache();
-         SendJson(*x, R"({"status":"ok"})");
-       }},
+         ok(x, tail);
+       },
+       kOpenAi, "Forget cached prefixes"},
       {"GET", "/", false,
-       [this](const ExchangePtr& x, std::string_view) { ShowWebFile(*x, "index.html"); }},
+       [this](const ExchangePtr& x, std::string_view) { ShowWebFile(*x, "index.html"); }, kOpenAi,
+       "The web page"},
       {"GET", "/web/*", false,
-       [this](const ExchangePtr& x, std::string_view name) { ShowWebFile(*x, name); }},
+       [this](const ExchangePtr& x, std::string_view name) { ShowWebFile(*x, name); }, kOpenAi,
+       "A file of the web page"},
   };
 }
 
@@ -198,7 +283,7 @@ std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
   auto client = std::make_shared<Client>();
   exchange->OnClose([this, client] {
     client->gone = true;
-    if (const auto generation = client->generation.lock()) dispatcher_.Abandon(generation);
+    if (const auto answer = client->answer.lock()) dispatcher_.Abandon(answer);
   });
   return std::make_shared<Call>(Call{exchange, std::move(body),
                                      std::make_shared<Admission::Ticket>(std::move(*ticket)),
@@ -222,29 +307,64 @@ void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
 
 void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
                     Result<std::unique_ptr<PreparedRequest>> prepared) {
-  call->ticket->EndPrep();
-  if (call->client->gone) {
+  if (!IsWanted(*call, prepared ? nullptr : &prepared.error())) return;
+  auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
+  if (!request_id) return RefuseCall(*call, request_id.error());
+  Run(call.get(),
+      std::make_shared<Generation>(
+          Generation::Context{engine_, &model_, &metrics_, call->started_ns}, call->exchange,
+          call->ticket, std::move(*prepared), NewIdentity(endpoint, std::move(*request_id))));
+}
+
+void Service::Embed(Endpoint endpoint, const ExchangePtr& exchange) {
+  auto call = MakeCall(exchange);
+  if (call == nullptr) return;
+  prep_.Post([this, endpoint, call = std::move(call)]() mutable {
+    using Prepared = Result<std::unique_ptr<PreparedEmbedding>>;
+    auto prepared = std::make_shared<Prepared>(WithoutThrowing(
+        [&] { return PrepareEmbedding(endpoint, call->body, model_, engine_->limits().hidden); }));
+    call->body = std::string();
+    http_->Post([this, endpoint, call = std::move(call), prepared] {
+      StartEmbedding(call, endpoint, std::move(*prepared));
+    });
+  });
+}
+
+void Service::StartEmbedding(const std::shared_ptr<Call>& call, Endpoint endpoint,
+                             Result<std::unique_ptr<PreparedEmbedding>> prepared) {
+  if (!IsWanted(*call, prepared ? nullptr : &prepared.error())) return;
+  auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
+  if (!request_id) return RefuseCall(*call, request_id.error());
+  Run(call.get(),
+      std::make_shared<Embedding>(Embedding::Context{engine_, &metrics_, call->started_ns},
+                                  call->exchange, call->ticket, std::move(*prepared),
+                                  NewIdentity(endpoint, std::move(*request_id))));
+}
+
+// After its preparation: false if the client has left, or is told that it failed.
+bool Service::IsWanted(const Call& call, const Error* error) {
+  call.ticket->EndPrep();
+  if (call.client->gone) {
     metrics_.clients_gone->Add();
-    call->ticket->Release();
-    call->Log(kStatusClientGone);
-    return;
+    call.ticket->Release();
+    call.Log(kStatusClientGone);
+    return false;
   }
-  if (!prepared) {
-    call->ticket->Release();
-    Refuse(*call->exchange, prepared.error());
-    call->Log(HttpStatus(prepared.error().code));
-    return;
+  if (error != nullptr) RefuseCall(call, *error);
+  return error == nullptr;
+}
+
+void Service::RefuseCall(const Call& call, const Error& error) {
+  call.ticket->Release();
+  Refuse(*call.exchange, error);
+  call.Log(HttpStatus(error.code));
+}
+
+void Service::Run(Call* call, const std::shared_ptr<Answer>& answer) {
+  if (const Status status = dispatcher_.Start(answer); !status) {
+    return RefuseCall(*call, status.error());
   }
-  auto generation = std::make_shared<Generation>(
-      Generation::Context{engine_, &model_, &metrics_, call->started_ns}, call->exchange,
-      call->ticket, std::move(*prepared), NewIdentity(endpoint));
-  if (const Status status = dispatcher_.Start(generation); !status) {
-    call->ticket->Release();
-    Refuse(*call->exchange, status.error());
-    call->Log(HttpStatus(status.error().code));
-    return;
-  }
-  call->client->generation = generation;
+  call->client->answer = answer;
 }
 
 void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
@@ -252,7 +372,7 @@ void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
   if (call == nullptr) return;
   prep_.Post([this, answer, call = std::move(call)]() mutable {
     auto text = std::make_shared<Result<TextAnswer>>(
-        WithoutThrowing([&] { return answer(call->body, model_); }));
+        WithoutThrowing([&] { return AnswerUnlessStrict(answer, call->body, model_); }));
     call->body = std::string();
     http_->Post([this, call = std::move(call), text] {
       call->ticket->Release();
@@ -263,7 +383,7 @@ void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
       if (*text) {
         metrics_.CountResponse(200);
         Headers headers = {{"content-type", "application/json"}};
-        AddIgnoredHeader((*text)->ignored, &headers);
+        AddReportHeaders((*text)->reports, &headers);
         call->exchange->Send(200, std::move(headers), std::move((*text)->body));
       } else {
         Refuse(*call->exchange, text->error());
@@ -335,6 +455,8 @@ void Service::ShowVersion(Exchange& exchange) {
   SendJson(exchange, R"({"version":")" VIVACE_VERSION R"("})");
 }
 
+void Service::ShowOpenApi(Exchange& exchange) { SendJson(exchange, openapi_); }
+
 void Service::ShowWebFile(Exchange& exchange, std::string_view name) {
   const WebFile* file = FindWebFile(name);
   if (file == nullptr) {
@@ -368,10 +490,11 @@ void Service::CountRefusal(const Error& error) {
   }
 }
 
-AnswerIdentity Service::NewIdentity(Endpoint endpoint) {
-  return {
-      fmt::format("{}{}{:08x}", endpoint == kChat ? "chatcmpl-" : "cmpl-", id_prefix_, ++next_id_),
-      WallSeconds(), model_.name()};
+AnswerIdentity Service::NewIdentity(Endpoint endpoint, std::string request_id) {
+  const std::string tail =
+      request_id.empty() ? fmt::format("{}{:08x}", id_prefix_, ++next_id_) : request_id;
+  return {fmt::format("{}{}", IdPrefix(endpoint), tail), WallSeconds(), model_.name(),
+          std::move(request_id)};
 }
 
 }  // namespace vivace::server

@@ -12,6 +12,8 @@
 #include "engine/engine.h"
 #include "server/http/http.h"
 #include "server/metrics/server_metrics.h"
+#include "server/openai/answer_writer.h"
+#include "server/openai/embedding_prepare.h"
 #include "server/openai/prepare.h"
 #include "server/openai/served_model.h"
 #include "server/router.h"
@@ -56,8 +58,14 @@ class Service {
   std::vector<Route> MakeRoutes();
   std::shared_ptr<Call> MakeCall(const ExchangePtr& exchange);
   void Generate(Endpoint endpoint, const ExchangePtr& exchange);
+  void Embed(Endpoint endpoint, const ExchangePtr& exchange);
   void Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
              Result<std::unique_ptr<PreparedRequest>> prepared);
+  void StartEmbedding(const std::shared_ptr<Call>& call, Endpoint endpoint,
+                      Result<std::unique_ptr<PreparedEmbedding>> prepared);
+  bool IsWanted(const Call& call, const Error* error);
+  void RefuseCall(const Call& call, const Error& error);
+  void Run(Call* call, const std::shared_ptr<Answer>& answer);
   using Answerer = Result<TextAnswer> (*)(std::string_view body, const ServedModel& model);
   void AnswerInPrep(Answerer answer, const ExchangePtr& exchange);
 
@@ -66,12 +74,13 @@ class Service {
   void ShowReadiness(Exchange& exchange);
   void ShowMetrics(Exchange& exchange);
   void ShowVersion(Exchange& exchange);
+  void ShowOpenApi(Exchange& exchange);
   void ShowWebFile(Exchange& exchange, std::string_view name);
 
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error);
   void CountRefusal(const Error& error);
-  AnswerIdentity NewIdentity(Endpoint endpoint);
+  AnswerIdentity NewIdentity(Endpoint endpoint, std::string request_id);
 
   const ServedModel model_;
   Engine* const engine_;
@@ -79,6 +88,7 @@ class Service {
   Admission admission_;
   Dispatcher dispatcher_;
   const Router router_;
+  const std::string openapi_;
   const std::string id_prefix_;  // random, so that ids differ between runs
   uint64_t next_id_ = 0;
   HttpServer* http_ = nullptr;
