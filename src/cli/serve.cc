@@ -102,6 +102,7 @@ Status RunServer(ServeOptions options) {
   config.http.host = options.host;
   config.http.port = options.port;
   config.served_model_names = options.served_model_names;
+  config.grammar_worker = {"/proc/self/exe", kGrammarWorkerVerb};
   config.shutdown_timeout_s = options.shutdown_timeout_s;
   VIVACE_ASSIGN(auto server, server::Server::Create(config, {.engine = std::move(loaded.engine),
                                                              .tokenizer = loaded.tokenizer,

@@ -125,9 +125,9 @@ class Compiler final : public GrammarCompiler {
   Result<GrammarPtr> Make(const Lowered& text, const std::string& field) {
     try {
       if (!tokens_) {
-        vocabulary_ = Vocabulary::From(
-            *tokenizer_, vocab_size_,
-            config_.eos_ids.empty() ? tokenizer_->eos_ids() : config_.eos_ids);
+        vocabulary_ =
+            Vocabulary::From(*tokenizer_, vocab_size_,
+                             config_.eos_ids.empty() ? tokenizer_->eos_ids() : config_.eos_ids);
         if (!config_.worker.empty()) worker_.emplace(config_.worker, vocabulary_);
         tokens_ = grammar::ToTokenizerInfo(*vocabulary_);
       }

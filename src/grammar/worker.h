@@ -20,9 +20,6 @@
 
 namespace vivace::grammar {
 
-// The child's side: serves descriptor 0 until it closes. The exit code.
-int RunWorker();
-
 // The server's side. One thread at a time. The child is started when it is first needed and again
 // after it was stopped or has died.
 class WorkerProcess {

@@ -47,6 +47,10 @@ Result<std::unique_ptr<Server>> Server::Create(const ServerConfig& config, Serve
   served.eos_ids = std::move(model.eos_ids);
   served.vocab = server->engine_->limits().vocab;
   served.max_model_len = server->engine_->limits().max_model_len;
+  served.grammar = NewGrammarCompiler(model.tokenizer, served.vocab,
+                                      {.eos_ids = served.eos_ids,
+                                       .worker = config.grammar_worker,
+                                       .max_compile_ms = limits::kMaxGrammarCompileMs});
   served.created_s = WallSeconds();
   served.longest_token_bytes = LongestTokenBytes(*model.tokenizer);
   server->service_ =

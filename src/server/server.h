@@ -22,7 +22,8 @@ struct ServerConfig {
   HttpOptions http;
   std::vector<std::string> served_model_names;  // at least one; the first is shown in answers
   ServiceOptions service;
-  int shutdown_timeout_s = 30;  // for answers under way when a drain begins
+  std::vector<std::string> grammar_worker;  // the program that compiles grammars; grammar/grammar.h
+  int shutdown_timeout_s = 30;              // for answers under way when a drain begins
 };
 
 // What is served; shared and immutable but for the engine.

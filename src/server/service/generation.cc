@@ -98,6 +98,11 @@ void Generation::Feed(Choice* choice, int32_t number) {
   if (choice->output.must_abort()) {
     context_.engine->Abort(requests_[choice->prompt], number);
   }
+  // The engine has done with its constraint only once the stream says so.
+  if (choice->stream->finish_reason() == FinishReason::kNone) return;
+  const TokenConstraint* constraint = requests_[choice->prompt]->request.constraint(number);
+  choice->steered = constraint != nullptr && constraint->steered();
+  prepared_->params.steered |= choice->steered;
 }
 
 // Tokens that came together share the time since the last ones.
@@ -147,7 +152,9 @@ void Generation::WriteNews(Choice* choice, size_t index) {
   if (!output.finished() || choice->closed) return;
   choice->closed = true;
   ChoicePart last = PartOf(*choice, index);
-  last.end = &output.end();
+  ChoiceEnd end = output.end();
+  end.steered = choice->steered;
+  last.end = &end;
   writer_->Close(last, UsageNow(), &buffer_);
 }
 

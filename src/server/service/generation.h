@@ -55,6 +55,7 @@ class Generation final : public Answer {
     bool begun = false;   // its first delta was written
     bool closed = false;  // its end
     int64_t last_news_ns = 0;
+    bool steered = false;  // its constraint imposed its end
   };
 
   void AddChoices(size_t prompt);
