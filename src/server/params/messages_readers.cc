@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/check.h"
 #include "server/params/conversation.h"
 #include "server/params/readers.h"
 
