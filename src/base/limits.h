@@ -71,8 +71,22 @@ inline constexpr size_t kMaxBodyBytes = 16u << 20;
 inline constexpr size_t kMaxReadingBytes = kMaxPrepBytes;  // bodies still coming in, together
 inline constexpr int kJsonDepth = 64;
 inline constexpr size_t kMaxPendingStreamBytes = 1u << 20;
+inline constexpr uint64_t kMaxTlsFileBytes = 1u << 20;  // certificates, keys
+
+// Access.
+inline constexpr size_t kMaxApiKeys = 4'096;    // of one kind
+inline constexpr size_t kMaxApiKeyBytes = 512;  // of one
+inline constexpr size_t kMaxApiKeyFileBytes = 4u << 20;
+inline constexpr size_t kMaxCorsEntries = 64;  // origins, methods or headers
+inline constexpr size_t kMaxCorsEntryBytes = 256;
+
+// What is kept of requests for /v1/requests.
+inline constexpr size_t kMaxTimelines = 256;  // ended ones; beyond, the oldest go
+inline constexpr size_t kMaxTimelineEvents =
+    96;  // of a request; beyond, the middle is counted only
 
 // Request parameters.
+inline constexpr int64_t kMaxDeadlineMs = 86'400'000;  // a day
 inline constexpr int kMaxChoices = 128;
 inline constexpr size_t kMaxPrompts = 64;
 inline constexpr size_t kMaxMessages = 4'096;

@@ -15,6 +15,7 @@
 
 #include "base/ids.h"
 #include "engine/mpsc_list.h"
+#include "engine/timeline.h"
 #include "sample/sampling_params.h"
 #include "sched/step_plan.h"
 
@@ -100,6 +101,7 @@ class ActiveRequest {
   std::vector<std::unique_ptr<TokenStream>> choices;
   PromptLogprobs prompt_logprobs;
   RequestTimes times;
+  Timeline timeline;
   // Prompt tokens found in the prefix cache at first schedule.
   std::atomic<int32_t> cached_tokens{0};
   std::atomic<int32_t> preemptions{0};

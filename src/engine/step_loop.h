@@ -51,6 +51,8 @@ class StepLoop final : public Engine {
   void TakeAborts(ActiveRequest* request);
   bool Step();
   void CountTime(int64_t step_ns);
+  void RecordChange(const PlanChanges::Bound& bound);
+  void RecordStep(int64_t began_ns, int64_t ended_ns);
   void ApplyChanges();
   void Deliver(const Effects& effects, const StepResult& result);
   void DeliverPromptRows(const Effects::PromptRows& rows, const StepResult& result);
@@ -92,6 +94,10 @@ class StepLoop final : public Engine {
   StepResult result_;
   std::vector<Live> live_;
   std::vector<uint32_t> free_live_;
+  std::vector<SeqKey> slot_keys_;            // [max_sequences], by SeqSlot: who has it
+  WaitCause last_cause_ = WaitCause::kNone;  // of the plan before this one
+  int64_t last_plan_ns_ = 0;                 // when that was made
+  int64_t plan_ns_ = 0;
   bool consumer_stale_ = false;  // news since the last notify
   EngineStats totals_;
 

@@ -41,6 +41,7 @@
 #include "sched/chunk_budget.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
+#include "sched/wait_cause.h"
 
 namespace vivace {
 
@@ -162,6 +163,8 @@ class Scheduler final {
 
   bool idle() const { return running_.empty() && waiting_.empty(); }
   SchedulerStats stats() const;
+  // Why the first that waits did not start in the last Plan.
+  WaitCause wait_cause() const { return wait_cause_; }
 
   // For tests: recomputes counts from the sequences themselves; empty if all is as it should be,
   // else what is not.
@@ -180,7 +183,7 @@ class Scheduler final {
   // scheduler_plan.cc
   void PlanDecodes(StepPlan* plan, PlanChanges* changes);
   void PlanRunningPrompts(StepPlan* plan);
-  void PlanWaiting(StepPlan* plan, PlanChanges* changes);
+  WaitCause PlanWaiting(StepPlan* plan, PlanChanges* changes);
   bool MakeRoom(size_t running_index, PlanChanges* changes);
   Sequence* LastThatFrees(size_t running_index) const;
   void Preempt(Sequence* sequence, PlanChanges* changes);
@@ -216,6 +219,7 @@ class Scheduler final {
   uint64_t next_arrival_ = 0;
   uint64_t step_ = 0;
   bool in_flight_ = false;
+  WaitCause wait_cause_ = WaitCause::kNone;
   SchedulerStats counters_;  // prefix_*, preemptions, mixed_*
 };
 

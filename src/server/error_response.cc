@@ -45,14 +45,16 @@ std::string ErrorBody(const Error& error) {
   return ErrorBody(mapping.status, error.message, error.reason, error.field);
 }
 
-Headers ErrorHeaders(const Error& error) {
+Headers ErrorHeaders(const Error& error, int retry_after_s) {
   Headers headers = {{"content-type", "application/json"}};
-  if (MappingOf(error.code).retry) headers.emplace_back("retry-after", kRetryAfter);
+  if (MappingOf(error.code).retry) {
+    headers.emplace_back("retry-after", std::to_string(retry_after_s));
+  }
   return headers;
 }
 
-void SendError(Exchange& exchange, const Error& error) {
-  exchange.Send(HttpStatus(error.code), ErrorHeaders(error), ErrorBody(error));
+void SendError(Exchange& exchange, const Error& error, int retry_after_s) {
+  exchange.Send(HttpStatus(error.code), ErrorHeaders(error, retry_after_s), ErrorBody(error));
 }
 
 }  // namespace vivace::server

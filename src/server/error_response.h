@@ -14,8 +14,8 @@ int HttpStatus(ErrorCode code);
 // The JSON body, without a final newline.
 std::string ErrorBody(const Error& error);
 // Headers of an error answer: content type; Retry-After where trying again makes sense.
-Headers ErrorHeaders(const Error& error);
+Headers ErrorHeaders(const Error& error, int retry_after_s);
 
-void SendError(Exchange& exchange, const Error& error);
+void SendError(Exchange& exchange, const Error& error, int retry_after_s);
 
 }  // namespace vivace::server

@@ -36,11 +36,11 @@ TEST(ErrorResponse, InternalsStayInside) {
 
 TEST(ErrorResponse, RetryAfterWhereItHelps) {
   testing::FakeExchange busy("POST", "/", "");
-  SendError(busy, {ErrorCode::kResourceExhausted, "server_is_overloaded", "full", ""});
+  SendError(busy, {ErrorCode::kResourceExhausted, "server_is_overloaded", "full", ""}, 7);
   EXPECT_EQ(busy.status(), 503);
-  EXPECT_NE(busy.header("retry-after"), "");
+  EXPECT_EQ(busy.header("retry-after"), "7");
   testing::FakeExchange wrong("POST", "/", "");
-  SendError(wrong, {ErrorCode::kInvalidArgument, "x", "x", ""});
+  SendError(wrong, {ErrorCode::kInvalidArgument, "x", "x", ""}, 7);
   EXPECT_EQ(wrong.header("retry-after"), "");
 }
 

@@ -1,4 +1,5 @@
-// The routes as data: path, methods, who answers. Answers 404 and 405 (with Allow) by itself.
+// The routes as data: path, methods, who answers, who may ask. Answers 404 and 405 (with Allow) by
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/access/access_control.h"
 #include "server/http/http.h"
 
 namespace vivace::server {
@@ -18,6 +20,7 @@ struct Route {
   std::string_view path;    // ends in "/*": one more, non-empty part; its text is `tail` below
   bool generates;           // work for the engine: refused when full or draining
   std::function<void(ExchangePtr exchange, std::string_view tail)> handle;
+  AccessLevel access = AccessLevel::kKey;
 };
 
 class Router {
@@ -32,6 +35,10 @@ class Router {
   };
   Match Find(std::string_view method, std::string_view path) const;
 
+  // What a match asks of the caller; where there is nothing, a key before that is said.
+  static AccessLevel AccessOf(const Match& match) {
+    return match.route != nullptr ? match.route->access : AccessLevel::kKey;
+  }
   // The error of a failed match.
   static Error ErrorOf(const Match& match, std::string_view method, std::string_view path);
 

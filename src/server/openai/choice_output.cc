@@ -137,6 +137,16 @@ void ChoiceOutput::EndByStream(FinishReason reason) {
   ready_entries_ = entries_.size();
 }
 
+void ChoiceOutput::EndByDeadline() {
+  if (finished_) return;
+  TakeEcho();
+  FlushText();
+  if (finished_) return;  // a stop string was held back
+  finished_ = true;
+  end_ = {.by_length = true, .stop_reason = std::string("deadline")};
+  ready_entries_ = entries_.size();
+}
+
 // Entries whose token has begun in the released text.
 void ChoiceOutput::Release() {
   while (ready_entries_ < entries_.size() && entry_begins_[ready_entries_] < released_bytes_) {

@@ -39,6 +39,9 @@ class ChoiceOutput {
   // Reads the stream dry. True if there is news.
   bool Feed(TokenStream* stream);
 
+  // Ends it with what there is.
+  void EndByDeadline();
+
   // Ended: `end` or `failure` says how. Tokens that come later are not looked at.
   bool finished() const { return finished_; }
   const ChoiceEnd& end() const { return end_; }

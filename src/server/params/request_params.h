@@ -55,6 +55,8 @@ struct RequestParams {
   bool skip_special_tokens = true;
   int32_t priority = 0;
   std::string cache_salt;
+  std::optional<int64_t> deadline_ms;
+  std::optional<int64_t> max_queue_ms;
 
   // Output.
   bool stream = false;

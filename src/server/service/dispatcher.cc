@@ -1,5 +1,7 @@
 #include "server/service/dispatcher.h"
 
+#include "base/clock.h"
+
 namespace vivace::server {
 namespace {
 
@@ -10,6 +12,7 @@ constexpr int kBlockedRetryMs = 50;
 
 void Dispatcher::Attach(HttpServer* http) {
   http_ = http;
+  deadlines_.Attach(http);
   http->OnWake([this] { TakeNews(); });
   engine_->OnReady([http] { http->Wake(); });
 }
@@ -19,6 +22,7 @@ Status Dispatcher::Start(const std::shared_ptr<Generation>& generation) {
   for (const RequestPtr& request : generation->requests()) {
     by_request_.emplace(request->id.value, generation);
   }
+  if (const int64_t at = generation->next_check_ns(); at != 0) deadlines_.Add(at, generation);
   return {};
 }
 
@@ -35,7 +39,16 @@ void Dispatcher::FailAll(const Error& error) {
   }
 }
 
+void Dispatcher::CheckTime(const std::shared_ptr<Generation>& generation) {
+  if (generation->CheckTime(SteadyNanos()) == Generation::Progress::kEnded) {
+    Forget(*generation);
+  } else if (const int64_t at = generation->next_check_ns(); at != 0) {
+    deadlines_.Add(at, generation);
+  }
+}
+
 void Dispatcher::TakeNews() {
+  load_->Observe(engine_->stats(), SteadyNanos());
   engine_->TakeReady(&news_);
   for (const RequestPtr& request : news_) {
     const auto found = by_request_.find(request->id.value);

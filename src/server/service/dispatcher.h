@@ -12,13 +12,16 @@
 
 #include "engine/engine.h"
 #include "server/http/http.h"
+#include "server/service/deadlines.h"
+#include "server/service/forecast.h"
 #include "server/service/generation.h"
 
 namespace vivace::server {
 
 class Dispatcher {
  public:
-  explicit Dispatcher(Engine* engine) : engine_(engine) {}
+  Dispatcher(Engine* engine, LoadMeter* load)
+      : engine_(engine), load_(load), deadlines_([this](const auto& due) { CheckTime(due); }) {}
 
   // Once, before the first Start. `http` outlives the dispatcher's use.
   void Attach(HttpServer* http);
@@ -33,10 +36,13 @@ class Dispatcher {
 
  private:
   void TakeNews();
+  void CheckTime(const std::shared_ptr<Generation>& generation);
   void Pump(const std::shared_ptr<Generation>& generation);
   void Forget(const Generation& generation);
 
   Engine* const engine_;
+  LoadMeter* const load_;
+  Deadlines deadlines_;
   HttpServer* http_ = nullptr;
   std::unordered_map<uint64_t, std::shared_ptr<Generation>> by_request_;
   std::vector<RequestPtr> news_;  // reused

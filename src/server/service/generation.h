@@ -19,6 +19,8 @@
 #include "server/openai/response_writer.h"
 #include "server/openai/served_model.h"
 #include "server/service/admission.h"
+#include "server/service/forecast.h"
+#include "server/service/request_records.h"
 
 namespace vivace::server {
 
@@ -29,14 +31,18 @@ class Generation {
     Engine* engine;
     const ServedModel* model;
     ServerMetrics* metrics;
-    int64_t started_ns = 0;  // when the request was in; for the log
+    LoadMeter* load;
+    RequestRecords* records;
+    int64_t arrived_ns = 0;  // steady clock, when the headers were in: limits of time count from it
+    uint64_t owner = 0;      // who asked
   };
 
   Generation(const Context& context, ExchangePtr exchange,
              std::shared_ptr<Admission::Ticket> ticket, std::unique_ptr<PreparedRequest> prepared,
              ResponseWriter::Identity identity);
 
-  // Hands every prompt to the engine; an error is for the caller to send (nothing runs then).
+  // Hands every prompt to the engine; an error is for the caller to send (nothing runs then): one
+  // is that its limits of time cannot be kept.
   Status Submit();
   std::span<const RequestPtr> requests() const { return requests_; }
 
@@ -47,6 +53,11 @@ class Generation {
   };
   // Takes what the engine published and writes what can be written.
   Progress Pump();
+
+  // Steady clock: when CheckTime is to be called next; 0: never.
+  int64_t next_check_ns() const;
+  // Ends it if one of its limits of time has passed.
+  Progress CheckTime(int64_t now_ns);
 
   // The client left.
   void Abandon();
@@ -78,8 +89,14 @@ class Generation {
   void SendWhole();
   void CountUnfinished(FinishLabel label);
   void ObserveEnd();
+  void ObserveTimes(const RequestPtr& request, int64_t now);
   void AbortAll();
-  void End(int status);
+  void End(int status, std::string_view outcome);
+  Status CheckLimits(int64_t now_ns) const;
+  void EndByDeadline();
+  void CountStarted(size_t prompt);
+  RequestRecord Record() const;
+  RequestParts AnswerParts() const;
   ChoicePart PartOf(const Choice& choice, size_t index) const;
   Usage UsageNow() const;
   Headers AnswerHeaders(const char* content_type) const;
@@ -93,7 +110,13 @@ class Generation {
   const std::string id_;
   std::vector<RequestPtr> requests_;
   std::vector<Choice> choices_;
-  std::string buffer_;  // chunks on their way to the exchange; reused
+  std::string buffer_;          // chunks on their way to the exchange; reused
+  int64_t deadline_ns_ = 0;     // steady clock; 0: none
+  int64_t queue_limit_ns_ = 0;  // the same, until the first step
+  int64_t prepared_ns_ = 0;
+  int64_t created_s_ = 0;
+  std::vector<bool> started_;  // per prompt: it has its first token
+  bool cut_by_deadline_ = false;
   bool stream_begun_ = false;
   bool ended_ = false;
   bool waiting_for_client_ = false;

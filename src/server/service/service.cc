@@ -45,9 +45,9 @@ bool SaysJson(const HttpRequest& request) {
   return type.empty() || boost::algorithm::iequals(type, "application/json");
 }
 
-HttpServer::Refusal RefusalOf(int status, const Error& error) {
+HttpServer::Refusal RefusalOf(int status, const Error& error, int retry_after_s = 1) {
   return {.status = status,
-          .headers = ErrorHeaders(error),
+          .headers = ErrorHeaders(error, retry_after_s),
           .body = ErrorBody(error),
           .ticket = nullptr};
 }
@@ -56,6 +56,19 @@ HttpServer::Refusal NotJson() {
   return RefusalOf(415,
                    {ErrorCode::kInvalidArgument, "unsupported_media_type",
                     "the body must be JSON; send the header Content-Type: application/json", ""});
+}
+
+std::string_view IdPrefix(Endpoint endpoint) {
+  switch (endpoint) {
+    case kChat:
+      return "chatcmpl-";
+    case kCompletions:
+      return "cmpl-";
+    case kTokenize:
+    case kDetokenize:
+      break;
+  }
+  return "tok-";
 }
 
 std::string RandomPrefix() {
@@ -89,22 +102,35 @@ struct Service::Call {
   std::string body;  // let go by the prep thread
   std::shared_ptr<Admission::Ticket> ticket;
   std::shared_ptr<Client> client;
-  int64_t started_ns = 0;
+  int64_t arrived_ns = 0;
+  uint64_t owner = 0;  // who asked
+  ResponseWriter::Identity identity;
 
   void Log(int status) const {
-    LogRequest({.path = exchange->request().path, .status = status, .started_ns = started_ns});
+    LogRequest({.id = identity.id,
+                .path = exchange->request().path,
+                .status = status,
+                .started_ns = arrived_ns});
   }
 };
 
 Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
     : model_(std::move(model)),
       engine_(engine),
-      metrics_(model_.name()),
+      access_(options.public_metrics),
+      cors_(std::move(options.cors)),
+      metrics_(model_.name(), {.block_size = engine->limits().block_size,
+                               .num_blocks = engine->limits().num_blocks,
+                               .prefix_caching = engine->config().enable_prefix_caching &&
+                                                 !engine->limits().recurrent}),
       admission_(AdmissionFor(*engine, options.admission)),
-      dispatcher_(engine),
+      load_(engine->limits().max_sequences),
+      dispatcher_(engine, &load_),
       router_(MakeRoutes()),
       id_prefix_(RandomPrefix()),
-      prep_(options.prep_threads) {}
+      prep_(options.prep_threads) {
+  access_.Use(std::move(options.keys));
+}
 
 void Service::Attach(HttpServer* http) {
   http_ = http;
@@ -134,17 +160,22 @@ std::vector<Route> Service::MakeRoutes() {
       {"GET", "/v1/models", false, show(&Service::ListModels)},
       {"GET", "/models", false, show(&Service::ListModels)},
       {"GET", "/v1/models/*", false, show_model},
-      {"GET", "/health", false, show(&Service::ShowReadiness)},
-      {"GET", "/ready", false, show(&Service::ShowReadiness)},
+      {"GET", "/health", false, show(&Service::ShowReadiness), AccessLevel::kOpen},
+      {"GET", "/ready", false, show(&Service::ShowReadiness), AccessLevel::kOpen},
       {"GET", "/live", false,
-       [this](const ExchangePtr& x, std::string_view) { SendJson(*x, R"({"status":"ok"})"); }},
-      {"GET", "/metrics", false, show(&Service::ShowMetrics)},
+       [this](const ExchangePtr& x, std::string_view) { SendJson(*x, R"({"status":"ok"})"); },
+       AccessLevel::kOpen},
+      {"GET", "/metrics", false, show(&Service::ShowMetrics), AccessLevel::kMetrics},
       {"GET", "/version", false, show(&Service::ShowVersion)},
+      {"GET", "/v1/requests", false, show(&Service::ListRequests)},
+      {"GET", "/v1/requests/*", false,
+       [this](const ExchangePtr& x, std::string_view name) { ShowRequest(*x, name); }},
       {"POST", "/reset_prefix_cache", false,
        [this](const ExchangePtr& x, std::string_view) {
          engine_->ResetPrefixCache();
          SendJson(*x, R"({"status":"ok"})");
-       }},
+       },
+       AccessLevel::kAdmin},
       {"GET", "/", false, show(&Service::ShowWelcome)},
   };
 }
@@ -152,7 +183,24 @@ std::vector<Route> Service::MakeRoutes() {
 // ---- from request to handler --------------------------------------------------------------------
 
 HttpServer::Refusal Service::Check(const HttpRequest& request) {
+  HttpServer::Refusal verdict;
+  if (auto preflight = cors_.Preflight(request)) {
+    verdict = std::move(*preflight);
+    metrics_.CountResponse(verdict.status);
+    return verdict;
+  }
+  verdict = CheckRoute(request);
+  for (auto& header : cors_.AnswerHeaders(request)) verdict.headers.push_back(std::move(header));
+  return verdict;
+}
+
+HttpServer::Refusal Service::CheckRoute(const HttpRequest& request) {
   const Router::Match match = router_.Find(request.method, request.path);
+  if (auto refusal = access_.Check(Router::AccessOf(match), request)) {
+    metrics_.CountRejection(Rejection::kNoAccess);
+    metrics_.CountResponse(refusal->status);
+    return std::move(*refusal);
+  }
   HttpServer::Refusal verdict;
   if (match.route == nullptr) {
     verdict = RefusalOf(match.status, Router::ErrorOf(match, request.method, request.path));
@@ -171,7 +219,7 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
   const Status room = admission_.Check(DeclaredBytes(request));
   if (room) return verdict;
   CountRefusal(room.error());
-  return RefusalOf(HttpStatus(room.error().code), room.error());
+  return RefusalOf(HttpStatus(room.error().code), room.error(), RetryAfter());
 }
 
 void Service::Handle(ExchangePtr exchange) {
@@ -182,7 +230,8 @@ void Service::Handle(ExchangePtr exchange) {
 }
 
 // Null: there is no place for it, and it has been told so.
-std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
+std::shared_ptr<Service::Call> Service::MakeCall(Endpoint endpoint, const ExchangePtr& exchange) {
+  const HttpRequest& request = exchange->request();
   std::string body = exchange->TakeBody();
   auto ticket = admission_.Admit(body.size());
   if (!ticket) {
@@ -194,13 +243,14 @@ std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
     client->gone = true;
     if (const auto generation = client->generation.lock()) dispatcher_.Abandon(generation);
   });
-  return std::make_shared<Call>(Call{exchange, std::move(body),
-                                     std::make_shared<Admission::Ticket>(std::move(*ticket)),
-                                     std::move(client), SteadyNanos()});
+  return std::make_shared<Call>(
+      Call{exchange, std::move(body), std::make_shared<Admission::Ticket>(std::move(*ticket)),
+           std::move(client), request.arrived_ns != 0 ? request.arrived_ns : SteadyNanos(),
+           access_.WhoIs(request).id, NewIdentity(endpoint)});
 }
 
 void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
-  auto call = MakeCall(exchange);
+  auto call = MakeCall(endpoint, exchange);
   if (call == nullptr) return;
   prep_.Post([this, endpoint, call = std::move(call)]() mutable {
     using Prepared = Result<std::unique_ptr<PreparedRequest>>;
@@ -208,13 +258,11 @@ void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
         WithoutThrowing([&] { return PrepareGeneration(endpoint, call->body, model_); }));
     call->body = std::string();
     // The call moves on, so that the exchange is let go on the loop only.
-    http_->Post([this, endpoint, call = std::move(call), prepared] {
-      Start(call, endpoint, std::move(*prepared));
-    });
+    http_->Post([this, call = std::move(call), prepared] { Start(call, std::move(*prepared)); });
   });
 }
 
-void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
+void Service::Start(const std::shared_ptr<Call>& call,
                     Result<std::unique_ptr<PreparedRequest>> prepared) {
   call->ticket->EndPrep();
   if (call->client->gone) {
@@ -230,8 +278,9 @@ void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
     return;
   }
   auto generation = std::make_shared<Generation>(
-      Generation::Context{engine_, &model_, &metrics_, call->started_ns}, call->exchange,
-      call->ticket, std::move(*prepared), NewIdentity(endpoint));
+      Generation::Context{engine_, &model_, &metrics_, &load_, &records_, call->arrived_ns,
+                          call->owner},
+      call->exchange, call->ticket, std::move(*prepared), call->identity);
   if (const Status status = dispatcher_.Start(generation); !status) {
     call->ticket->Release();
     Refuse(*call->exchange, status.error());
@@ -242,7 +291,7 @@ void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
 }
 
 void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
-  auto call = MakeCall(exchange);
+  auto call = MakeCall(kTokenize, exchange);
   if (call == nullptr) return;
   prep_.Post([this, answer, call = std::move(call)]() mutable {
     auto text = std::make_shared<Result<TextAnswer>>(
@@ -313,7 +362,7 @@ void Service::ShowReadiness(Exchange& exchange) {
   }
   if (!status) {
     metrics_.CountResponse(HttpStatus(status.error().code));
-    SendError(exchange, status.error());
+    SendError(exchange, status.error(), RetryAfter());
     return;
   }
   SendJson(exchange, R"({"status":"ok"})");
@@ -327,6 +376,44 @@ void Service::ShowMetrics(Exchange& exchange) {
 
 void Service::ShowVersion(Exchange& exchange) {
   SendJson(exchange, R"({"version":")" VIVACE_VERSION R"("})");
+}
+
+// Callers see their own; the administrator, and everyone where there is none, sees all.
+void Service::ListRequests(Exchange& exchange) {
+  const AccessControl::Caller caller = access_.WhoIs(exchange.request());
+  const int64_t now = SteadyNanos();
+  std::string body;
+  JsonWriter w(&body);
+  w.BeginObject();
+  w.KeyString("object", "list");
+  w.Key("data");
+  w.BeginArray();
+  records_.ForEach([&](const RequestRecord& record) {
+    if (access_.MaySee(caller, record.owner)) WriteRequestRow(record, now, &w);
+  });
+  w.EndArray();
+  w.EndObject();
+  SendJson(exchange, std::move(body));
+}
+
+void Service::ShowRequest(Exchange& exchange, std::string_view name) {
+  constexpr std::string_view kTimeline = "/timeline";
+  if (name.ends_with(kTimeline)) name.remove_suffix(kTimeline.size());
+  const AccessControl::Caller caller = access_.WhoIs(exchange.request());
+  const auto record = records_.Find(DecodedPath(name));
+  // What may not be seen is not said to be there.
+  if (!record || !access_.MaySee(caller, record->owner)) {
+    Refuse(exchange, {ErrorCode::kNotFound, "request_not_found",
+                      fmt::format("there is no record of this request; the last {} that ended are "
+                                  "kept",
+                                  limits::kMaxTimelines),
+                      ""});
+    return;
+  }
+  std::string body;
+  JsonWriter w(&body);
+  WriteTimeline(*record, SteadyNanos(), &w);
+  SendJson(exchange, std::move(body));
 }
 
 void Service::ShowWelcome(Exchange& exchange) {
@@ -343,7 +430,15 @@ void Service::SendJson(Exchange& exchange, std::string body) {
 
 void Service::Refuse(Exchange& exchange, const Error& error) {
   CountRefusal(error);
-  SendError(exchange, error);
+  SendError(exchange, error, RetryAfter());
+}
+
+// Of this moment; the HTTP layer's own refusals say the same.
+int Service::RetryAfter() {
+  load_.Observe(engine_->stats(), SteadyNanos());
+  const int seconds = load_.retry_after_s();
+  if (http_ != nullptr) http_->SetRetryAfter(seconds);
+  return seconds;
 }
 
 void Service::CountRefusal(const Error& error) {
@@ -358,9 +453,8 @@ void Service::CountRefusal(const Error& error) {
 }
 
 ResponseWriter::Identity Service::NewIdentity(Endpoint endpoint) {
-  return {
-      fmt::format("{}{}{:08x}", endpoint == kChat ? "chatcmpl-" : "cmpl-", id_prefix_, ++next_id_),
-      WallSeconds(), model_.name()};
+  return {fmt::format("{}{}{:08x}", IdPrefix(endpoint), id_prefix_, ++next_id_), WallSeconds(),
+          model_.name()};
 }
 
 }  // namespace vivace::server

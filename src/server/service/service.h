@@ -8,8 +8,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/engine.h"
+#include "server/access/access_control.h"
+#include "server/access/cors.h"
 #include "server/http/http.h"
 #include "server/metrics/server_metrics.h"
 #include "server/openai/prepare.h"
@@ -17,13 +20,18 @@
 #include "server/router.h"
 #include "server/service/admission.h"
 #include "server/service/dispatcher.h"
+#include "server/service/forecast.h"
 #include "server/service/prep_pool.h"
+#include "server/service/request_records.h"
 
 namespace vivace::server {
 
 struct ServiceOptions {
   int prep_threads = 1;
-  AdmissionLimits admission;  // zero: from the engine's configuration
+  AdmissionLimits admission = {};                    // zero: from the engine's configuration
+  std::shared_ptr<const AccessKeys> keys = nullptr;  // null: everything is open
+  bool public_metrics = false;
+  Cors cors = {};
 };
 
 class Service {
@@ -40,6 +48,9 @@ class Service {
   HttpServer::Refusal Check(const HttpRequest& request);
   void Handle(ExchangePtr exchange);
 
+  // Loop thread: the keys that open it from now on.
+  void UseKeys(std::shared_ptr<const AccessKeys> keys) { access_.Use(std::move(keys)); }
+
   // Loop thread: refuse new work, let the rest finish.
   void BeginDrain();
   // Loop thread: end the rest with an error.
@@ -53,11 +64,11 @@ class Service {
   struct Client;
   struct Call;
 
+  HttpServer::Refusal CheckRoute(const HttpRequest& request);
   std::vector<Route> MakeRoutes();
-  std::shared_ptr<Call> MakeCall(const ExchangePtr& exchange);
+  std::shared_ptr<Call> MakeCall(Endpoint endpoint, const ExchangePtr& exchange);
   void Generate(Endpoint endpoint, const ExchangePtr& exchange);
-  void Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
-             Result<std::unique_ptr<PreparedRequest>> prepared);
+  void Start(const std::shared_ptr<Call>& call, Result<std::unique_ptr<PreparedRequest>> prepared);
   using Answerer = Result<TextAnswer> (*)(std::string_view body, const ServedModel& model);
   void AnswerInPrep(Answerer answer, const ExchangePtr& exchange);
 
@@ -66,17 +77,24 @@ class Service {
   void ShowReadiness(Exchange& exchange);
   void ShowMetrics(Exchange& exchange);
   void ShowVersion(Exchange& exchange);
+  void ListRequests(Exchange& exchange);
+  void ShowRequest(Exchange& exchange, std::string_view name);
   void ShowWelcome(Exchange& exchange);
 
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error);
+  int RetryAfter();
   void CountRefusal(const Error& error);
   ResponseWriter::Identity NewIdentity(Endpoint endpoint);
 
   const ServedModel model_;
   Engine* const engine_;
+  AccessControl access_;
+  const Cors cors_;
   ServerMetrics metrics_;
   Admission admission_;
+  LoadMeter load_;
+  RequestRecords records_;
   Dispatcher dispatcher_;
   const Router router_;
   const std::string id_prefix_;  // random, so that ids differ between runs
