@@ -32,11 +32,17 @@ struct EngineStats {
   int64_t running = 0;           // sequences in the batch
   int64_t waiting = 0;           // sequences queued
   int64_t waiting_for_room = 0;  // 1: the first of them waits for the KV cache
+  int64_t queued_requests = 0;   // never scheduled yet
+  int64_t queued_tokens = 0;     // of their prompts
+  // How fast prompts leave the queue, computed or found in the cache, while any of them do or wait:
+  // of the last seconds. queued_tokens over this is about how long a new request waits. 0: unknown.
+  int64_t prompt_tokens_per_s = 0;
   int64_t blocks_total = 0;
   int64_t blocks_used = 0;    // referenced by a sequence
   int64_t blocks_cached = 0;  // free, contents still findable
   int64_t prompt_tokens = 0;  // computed or found in the cache
   int64_t generation_tokens = 0;
+  int64_t forced_tokens = 0;   // of these, put down without being sampled
   int64_t prefix_queries = 0;  // prompt tokens looked up
   int64_t prefix_hits = 0;     // of these, found
   int64_t preemptions = 0;
@@ -51,10 +57,6 @@ struct EngineStats {
 
   std::array<int64_t, kStepBoundsTokens.size() + 1> token_buckets{};  // steps by their tokens
   int64_t computed_tokens = 0;                                        // of all steps
-
-  // Steps that computed prompts: their tokens of prompts, and how long they took.
-  int64_t prompt_step_tokens = 0;
-  int64_t prompt_step_ns = 0;
 
   // Steps in which prompts advanced beside decodes; see --max-itl.
   int64_t mixed_steps = 0;

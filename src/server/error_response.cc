@@ -1,5 +1,6 @@
 #include "server/error_response.h"
 
+#include "base/json_text.h"
 #include "server/http/error_body.h"
 
 namespace vivace::server {
@@ -33,16 +34,51 @@ Mapping MappingOf(ErrorCode code) {
   return {500, false, true};
 }
 
+// Anthropic's words for a status.
+std::string_view AnthropicType(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    case 504:
+      return "timeout_error";
+    default:
+      return status < 500 ? "invalid_request_error" : "api_error";
+  }
+}
+
+std::string AnthropicBody(int status, std::string_view message) {
+  std::string body = R"({"type":"error","error":{"type":)";
+  AppendJsonString(body, AnthropicType(status));
+  body += R"(,"message":)";
+  AppendJsonString(body, message);
+  return body += "}}";
+}
+
 }  // namespace
 
 int HttpStatus(ErrorCode code) { return MappingOf(code).status; }
 
-std::string ErrorBody(const Error& error) {
-  const Mapping mapping = MappingOf(error.code);
-  if (mapping.internal) {
-    return ErrorBody(mapping.status, "the server failed to answer this request", "internal_error");
-  }
-  return ErrorBody(mapping.status, error.message, error.reason, error.field);
+std::string ErrorBody(int status, const Error& error, ErrorShape shape) {
+  const bool internal = MappingOf(error.code).internal;
+  const std::string_view message =
+      internal ? "the server failed to answer this request" : std::string_view(error.message);
+  if (shape == ErrorShape::kAnthropic) return AnthropicBody(status, message);
+  if (internal) return ErrorBody(status, message, "internal_error");
+  return ErrorBody(status, message, error.reason, error.field);
+}
+
+std::string ErrorBody(const Error& error, ErrorShape shape) {
+  return ErrorBody(MappingOf(error.code).status, error, shape);
 }
 
 Headers ErrorHeaders(const Error& error, int retry_after_s) {
@@ -53,8 +89,9 @@ Headers ErrorHeaders(const Error& error, int retry_after_s) {
   return headers;
 }
 
-void SendError(Exchange& exchange, const Error& error, int retry_after_s) {
-  exchange.Send(HttpStatus(error.code), ErrorHeaders(error, retry_after_s), ErrorBody(error));
+void SendError(Exchange& exchange, const Error& error, ErrorShape shape, int retry_after_s) {
+  exchange.Send(HttpStatus(error.code), ErrorHeaders(error, retry_after_s),
+                ErrorBody(error, shape));
 }
 
 }  // namespace vivace::server

@@ -1,7 +1,9 @@
-// Errors as HTTP answers, in OpenAI's shape: {"error":{"message","type","param","code"}}.
-// Errors of the machine (kIo, kCorruptData) do not tell the client what broke.
+// Errors as HTTP answers, in OpenAI's shape, {"error":{"message","type","param","code"}}, or in
+// that of Anthropic's endpoints, {"type":"error","error":{"type","message"}}. Errors of the machine
+// (kIo, kCorruptData) do not tell the client what broke.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
@@ -9,13 +11,18 @@
 
 namespace vivace::server {
 
+enum class ErrorShape : uint8_t { kOpenAi, kAnthropic };
+
 int HttpStatus(ErrorCode code);
 
 // The JSON body, without a final newline.
-std::string ErrorBody(const Error& error);
+std::string ErrorBody(const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
+// The same where the HTTP status is not that of the error's kind.
+std::string ErrorBody(int status, const Error& error, ErrorShape shape);
 // Headers of an error answer: content type; Retry-After where trying again makes sense.
-Headers ErrorHeaders(const Error& error, int retry_after_s);
+Headers ErrorHeaders(const Error& error, int retry_after_s = 1);
 
-void SendError(Exchange& exchange, const Error& error, int retry_after_s);
+void SendError(Exchange& exchange, const Error& error, ErrorShape shape = ErrorShape::kOpenAi,
+               int retry_after_s = 1);
 
 }  // namespace vivace::server

@@ -15,6 +15,27 @@ TEST(ErrorResponse, HasOpenAisShape) {
             R"({"error":{"message":"gone","type":"server_error","param":null,"code":null}})");
 }
 
+TEST(ErrorResponse, HasAnthropicsShapeWhereItIsAsked) {
+  EXPECT_EQ(ErrorBody({ErrorCode::kInvalidArgument, "invalid_value", "`n` is \"bad\"", "n"},
+                      ErrorShape::kAnthropic),
+            R"({"type":"error","error":{"type":"invalid_request_error",)"
+            R"("message":"`n` is \"bad\""}})");
+  const std::pair<int, const char*> types[] = {{401, "authentication_error"},
+                                               {403, "permission_error"},
+                                               {404, "not_found_error"},
+                                               {413, "request_too_large"},
+                                               {415, "invalid_request_error"},
+                                               {429, "rate_limit_error"},
+                                               {500, "api_error"},
+                                               {503, "overloaded_error"},
+                                               {504, "timeout_error"}};
+  for (const auto& [status, type] : types) {
+    const std::string body =
+        ErrorBody(status, {ErrorCode::kInternal, "", "x", ""}, ErrorShape::kAnthropic);
+    EXPECT_NE(body.find(type), std::string::npos) << body;
+  }
+}
+
 TEST(ErrorResponse, EveryCodeHasItsStatus) {
   EXPECT_EQ(HttpStatus(ErrorCode::kInvalidArgument), 400);
   EXPECT_EQ(HttpStatus(ErrorCode::kUnsupported), 400);
@@ -36,11 +57,12 @@ TEST(ErrorResponse, InternalsStayInside) {
 
 TEST(ErrorResponse, RetryAfterWhereItHelps) {
   testing::FakeExchange busy("POST", "/", "");
-  SendError(busy, {ErrorCode::kResourceExhausted, "server_is_overloaded", "full", ""}, 7);
+  SendError(busy, {ErrorCode::kResourceExhausted, "server_is_overloaded", "full", ""},
+            ErrorShape::kOpenAi, 7);
   EXPECT_EQ(busy.status(), 503);
   EXPECT_EQ(busy.header("retry-after"), "7");
   testing::FakeExchange wrong("POST", "/", "");
-  SendError(wrong, {ErrorCode::kInvalidArgument, "x", "x", ""}, 7);
+  SendError(wrong, {ErrorCode::kInvalidArgument, "x", "x", ""}, ErrorShape::kOpenAi, 7);
   EXPECT_EQ(wrong.header("retry-after"), "");
 }
 

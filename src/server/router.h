@@ -1,5 +1,4 @@
-// The routes as data: path, methods, who answers, who may ask. Answers 404 and 405 (with Allow) by
-// itself.
+// The routes as data: path, methods, who answers. Answers 404 and 405 (with Allow) by itself.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,9 @@
 
 #include "base/result.h"
 #include "server/access/access_control.h"
+#include "server/error_response.h"
 #include "server/http/http.h"
+#include "server/params/request_params.h"
 
 namespace vivace::server {
 
@@ -20,6 +21,11 @@ struct Route {
   std::string_view path;    // ends in "/*": one more, non-empty part; its text is `tail` below
   bool generates;           // work for the engine: refused when full or draining
   std::function<void(ExchangePtr exchange, std::string_view tail)> handle;
+  ErrorShape errors = ErrorShape::kOpenAi;
+  // For /openapi.json: what it is for, and whose rows of the parameter table its body has (0:
+  // none).
+  std::string_view summary = "";
+  EndpointSet parameters = 0;
   AccessLevel access = AccessLevel::kKey;
 };
 
@@ -33,6 +39,7 @@ class Router {
     int status = 0;
     std::string allow;
   };
+  std::span<const Route> routes() const { return routes_; }
   Match Find(std::string_view method, std::string_view path) const;
 
   // What a match asks of the caller; where there is nothing, a key before that is said.

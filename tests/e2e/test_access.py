@@ -55,9 +55,9 @@ def guarded(make_server, mini_model, tmp_path_factory):
 
 
 def test_everything_but_probes_is_guarded(guarded):
-    for path in ("/health", "/live", "/ready"):
+    for path in ("/health", "/live", "/ready", "/"):
         assert requests.get(guarded.base + path, timeout=10).status_code == 200
-    for path in ("/", "/v1/models", "/metrics", "/version", "/nowhere"):
+    for path in ("/openapi.json", "/v1/requests", "/v1/models", "/metrics", "/version", "/nowhere"):
         answer = requests.get(guarded.base + path, timeout=10)
         assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Bearer"
         assert answer.json()["error"]["code"] == "missing_api_key"

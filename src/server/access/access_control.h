@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "server/access/api_keys.h"
+#include "server/error_response.h"
 #include "server/http/http.h"
 
 namespace vivace::server {
@@ -58,7 +59,8 @@ class AccessControl {
   Caller WhoIs(const HttpRequest& request) const;
 
   // The refusal of a request that may not go on; nullopt: it may.
-  std::optional<HttpServer::Refusal> Check(AccessLevel level, const HttpRequest& request) const;
+  std::optional<HttpServer::Refusal> Check(AccessLevel level, const HttpRequest& request,
+                                           ErrorShape shape = ErrorShape::kOpenAi) const;
 
   // Whether `caller` may see what belongs to the caller `owner`.
   bool MaySee(const Caller& caller, uint64_t owner) const;

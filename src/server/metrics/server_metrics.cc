@@ -89,10 +89,10 @@ void ServerMetrics::AddCacheInfo(const CacheFacts& cache) {
 void ServerMetrics::AddStepFamilies() {
   step_tokens_ =
       registry_.AddHistogram("vllm:iteration_tokens_total", "Tokens of a step.", kStepBoundsTokens);
-  prompt_step_tokens_ =
-      registry_.AddCounter("vivace:prompt_step_tokens_total", "Prompt tokens that were computed.");
-  prompt_step_us_ = registry_.AddCounter("vivace:prompt_step_microseconds_total",
-                                         "Time of the steps that computed prompts.");
+  prompt_rate_ =
+      registry_.AddGauge("vivace:prompt_tokens_per_second", "How fast prompts leave the queue.");
+  queued_tokens_ = registry_.AddGauge("vivace:queued_prompt_tokens",
+                                      "Prompt tokens that wait for a first step.");
   static constexpr auto kStepBounds = [] {
     std::array<double, kStepBoundsMs.size()> seconds = kStepBoundsMs;
     for (double& bound : seconds) bound /= 1000.0;
@@ -216,8 +216,8 @@ void ServerMetrics::MirrorSteps(const EngineStats& stats) {
   steps_->Mirror(stats.step);
   step_seconds_->Mirror(stats.step_buckets, static_cast<double>(stats.step_ns) * 1e-9);
   step_tokens_->Mirror(stats.token_buckets, static_cast<double>(stats.computed_tokens));
-  prompt_step_tokens_->Mirror(stats.prompt_step_tokens);
-  prompt_step_us_->Mirror(stats.prompt_step_ns / 1000);
+  prompt_rate_->Set(static_cast<double>(stats.prompt_tokens_per_s));
+  queued_tokens_->Set(static_cast<double>(stats.queued_tokens));
   const int64_t parts_ns[] = {stats.kernel_ns, stats.sample_ns,
                               stats.step_ns - stats.kernel_ns - stats.sample_ns};
   for (size_t i = 0; i < step_parts_.size(); ++i) step_parts_[i]->Mirror(parts_ns[i] / 1000);

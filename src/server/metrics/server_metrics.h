@@ -98,8 +98,8 @@ class ServerMetrics {
   Counter* steps_;
   Histogram* step_seconds_;
   Histogram* step_tokens_;
-  Counter* prompt_step_tokens_;
-  Counter* prompt_step_us_;
+  Gauge* prompt_rate_;
+  Gauge* queued_tokens_;
   std::array<Counter*, 3> step_parts_{};  // in microseconds: kernels, sampling, the rest
   Counter* mixed_steps_;
   Counter* mixed_prompt_tokens_;

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "server/openai/messages.h"
+#include "server/params/table.h"
 
 namespace vivace::server {
 namespace {
@@ -31,7 +32,7 @@ Status CheckTextFits(std::string_view text, std::string_view field, const Served
               model.max_model_len);
 }
 
-Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const ServedModel& model) {
+Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& model) {
   if (model.chat_template == nullptr) {
     return Fail(ErrorCode::kUnsupported, "no_chat_template", "messages",
                 "this model has no chat template; use /v1/completions");
@@ -49,6 +50,9 @@ Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const Serve
   if (params.reasoning_effort != nullptr) {
     input.extra["reasoning_effort"] = *params.reasoning_effort;
   }
+  if (params.thinking && model.chat_template->Reads(kThinkingSwitch)) {
+    input.extra[kThinkingSwitch] = *params.thinking;
+  }
   if (params.chat_template_kwargs != nullptr) {
     for (const auto& [name, value] : *params.chat_template_kwargs) input.extra[name] = value;
   }
@@ -59,11 +63,12 @@ Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const Serve
   input.now = LocalTime();
   auto rendered = model.chat_template->Render(input);
   if (!rendered) {
-    if (rendered.error().field.empty()) rendered.error().field = "messages";
+    if (rendered.error().field.empty()) rendered.error().field = InputName(params.endpoint);
     return tl::unexpected<Error>(std::move(rendered.error()));
   }
-  if (params.endpoint == kChat) {
-    VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, "messages", model));
+  const bool generates = params.endpoint != kTokenize && params.endpoint != kCountTokens;
+  if (generates && !params.truncate_prompt_tokens) {
+    VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, InputName(params.endpoint), model));
   } else if (rendered->text.size() > limits::kMaxTokenizeBytes) {
     return Fail(ErrorCode::kInvalidArgument, "too_long", "messages",
                 "the messages make {} bytes of text; at most {} are tokenized at once",
@@ -76,7 +81,7 @@ Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const Serve
       (ids.empty() || ids.front() != *bos)) {
     ids.insert(ids.begin(), *bos);
   }
-  return ids;
+  return RenderedChat{std::move(rendered->text), std::move(ids)};
 }
 
 }  // namespace vivace::server

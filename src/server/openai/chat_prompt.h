@@ -2,6 +2,8 @@
 // become control tokens. Pure, any thread.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -11,7 +13,14 @@
 
 namespace vivace::server {
 
-Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const ServedModel& model);
+struct RenderedChat {
+  std::string text;
+  std::vector<TokenId> ids;
+};
+Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& model);
+
+// The variable by which templates (Qwen 3's and those after it) let a request turn thinking off.
+inline constexpr char kThinkingSwitch[] = "enable_thinking";
 
 // kInvalidArgument "context_length_exceeded" for a text too long for the context whatever its
 // tokens are: a cheap look before tokenising.

@@ -53,12 +53,12 @@ void ChoiceOutput::TakeEcho() {
     const std::string_view text = detokenizer.Push(prompt[i]);
     made_bytes_ += static_cast<int64_t>(text.size());
     made_chars_ += CountChars(text);
-    text_ += text;
+    piece_.text += text;
   }
   const std::string_view rest = detokenizer.Finish();
   made_bytes_ += static_cast<int64_t>(rest.size());
   made_chars_ += CountChars(rest);
-  text_ += rest;
+  piece_.text += rest;
   released_bytes_ = made_bytes_;
   ready_entries_ = entries_.size();
 }
@@ -107,7 +107,7 @@ void ChoiceOutput::TakeText(std::string_view text, bool may_stop) {
   made_bytes_ += static_cast<int64_t>(text.size());
   made_chars_ += CountChars(text);
   const std::string_view safe = matcher_.Push(text, may_stop);
-  text_ += safe;
+  piece_.text += safe;
   released_bytes_ += static_cast<int64_t>(safe.size());
   if (matcher_.stopped()) {
     finished_ = stopped_by_text_ = true;
@@ -121,7 +121,7 @@ void ChoiceOutput::FlushText() {
   TakeText(detokenizer_.Finish(), true);
   if (finished_) return;
   const std::string_view held = matcher_.Finish();
-  text_ += held;
+  piece_.text += held;
   released_bytes_ += static_cast<int64_t>(held.size());
 }
 
@@ -132,18 +132,12 @@ void ChoiceOutput::EndByStream(FinishReason reason) {
     return;
   }
   finished_ = true;
-  end_.by_length = reason == FinishReason::kLength;
-  if (reason == FinishReason::kAborted || reason == FinishReason::kError) failure_ = reason;
-  ready_entries_ = entries_.size();
-}
-
-void ChoiceOutput::EndByDeadline() {
-  if (finished_) return;
-  TakeEcho();
-  FlushText();
-  if (finished_) return;  // a stop string was held back
-  finished_ = true;
-  end_ = {.by_length = true, .stop_reason = std::string("deadline")};
+  end_.by_length = reason == FinishReason::kLength || reason == FinishReason::kDeadline;
+  if (reason == FinishReason::kDeadline) {
+    end_.stop_reason = std::string(kDeadlineReason);
+  } else if (reason != FinishReason::kStop && reason != FinishReason::kLength) {
+    failure_ = reason;
+  }
   ready_entries_ = entries_.size();
 }
 
@@ -155,7 +149,7 @@ void ChoiceOutput::Release() {
 }
 
 void ChoiceOutput::Consume() {
-  text_.clear();
+  piece_.text.clear();
   token_ids_.clear();
   const auto count = static_cast<ptrdiff_t>(ready_entries_);
   entries_.erase(entries_.begin(), entries_.begin() + count);

@@ -1,7 +1,7 @@
 // One choice on its way out: token ids become text, stop strings end it, log-probabilities wait for
 // the text of their token.
 //
-// Feed() takes what the engine published; what may be sent then stands in text(), logprobs() and
+// Feed() takes what the engine published; what may be sent then stands in pieces(), logprobs() and
 // token_ids() until Consume() (streams) or for good (whole answers). Text held back because it
 // could become a stop string keeps the log-probabilities of its tokens back as well; a token whose
 // text was cut away by a stop string gets none. The loop thread owns it. After the first tokens a
@@ -17,13 +17,17 @@
 
 #include "base/ids.h"
 #include "engine/request.h"
+#include "server/openai/answer_writer.h"
 #include "server/openai/logprobs.h"
-#include "server/openai/response_writer.h"
+#include "server/openai/output_piece.h"
 #include "server/params/request_params.h"
 #include "text/detokenizer.h"
 #include "text/stop_matcher.h"
 
 namespace vivace::server {
+
+// The stop_reason of a choice that a deadline has cut; its finish_reason is length.
+inline constexpr std::string_view kDeadlineReason = "deadline";
 
 class ChoiceOutput {
  public:
@@ -39,25 +43,31 @@ class ChoiceOutput {
   // Reads the stream dry. True if there is news.
   bool Feed(TokenStream* stream);
 
-  // Ends it with what there is.
-  void EndByDeadline();
-
   // Ended: `end` or `failure` says how. Tokens that come later are not looked at.
   bool finished() const { return finished_; }
   const ChoiceEnd& end() const { return end_; }
+  // Its time was up; whether that is an answer depends on the other choices as well.
+  bool by_deadline() const {
+    const auto* reason = std::get_if<std::string>(&end_.stop_reason);
+    return end_.by_length && reason != nullptr && *reason == kDeadlineReason;
+  }
   // kAborted or kError when it did not end by itself, else kNone.
   FinishReason failure() const { return failure_; }
   // A stop string ended it while the engine goes on: the engine must be told.
   bool must_abort() const { return stopped_by_text_; }
 
-  std::string_view text() const { return text_; }
+  std::span<const OutputPiece> pieces() const {
+    return {&piece_, static_cast<size_t>(piece_.text.empty() ? 0 : 1)};
+  }
   std::span<const LogprobEntry> logprobs() const {
     return std::span(entries_).first(ready_entries_);
   }
   std::span<const TokenId> token_ids() const { return token_ids_; }
   int64_t tokens() const { return tokens_; }
+  // Tokens of the output that were thinking.
+  int64_t reasoning_tokens() const { return reasoning_tokens_; }
 
-  // Forgets what text(), logprobs() and token_ids() show.
+  // Forgets what pieces(), logprobs() and token_ids() show.
   void Consume();
 
  private:
@@ -78,12 +88,13 @@ class ChoiceOutput {
   std::span<const TokenId> echo_;  // not yet taken
   const PromptLogprobs* echo_logprobs_ = nullptr;
 
-  std::string text_;  // may be sent
+  OutputPiece piece_;  // content that may be sent
   std::vector<LogprobEntry> entries_;
   std::vector<int64_t> entry_begins_;  // byte of the choice's text where each entry's token begins
   size_t ready_entries_ = 0;
   std::vector<TokenId> token_ids_;  // only if they are wanted
   int64_t tokens_ = 0;
+  int64_t reasoning_tokens_ = 0;
   int64_t made_bytes_ = 0;  // of text, held back or not
   int64_t made_chars_ = 0;
   int64_t released_bytes_ = 0;

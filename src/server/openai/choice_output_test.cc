@@ -43,9 +43,15 @@ class ChoiceOutputTest : public ::testing::Test {
 
   void Take() {
     output_->Feed(stream_.get());
-    deltas_.emplace_back(output_->text());
+    deltas_.push_back(Text());
     for (const LogprobEntry& entry : output_->logprobs()) entries_.push_back(entry);
     output_->Consume();
+  }
+
+  std::string Text() const {
+    std::string text;
+    for (const OutputPiece& piece : output_->pieces()) text += piece.text;
+    return text;
   }
 
   std::vector<TokenId> EntryTokens() const {
@@ -154,11 +160,11 @@ TEST_F(ChoiceOutputTest, EchoComesFirstAndIsNotSearched) {
   output_ = std::make_unique<ChoiceOutput>(params_, tokenizer_, kEos);
   output_->Echo(prompt, &logprobs);
   EXPECT_FALSE(output_->Feed(stream_.get()));
-  EXPECT_EQ(output_->text(), "");
+  EXPECT_EQ(Text(), "");
   const TokenLogprob chosen{kSpaceOk, -1.0f};
   stream_->Push(kSpaceOk, &chosen, {});
   EXPECT_TRUE(output_->Feed(stream_.get()));
-  EXPECT_EQ(output_->text(), "😀 hello ok");
+  EXPECT_EQ(Text(), "😀 hello ok");
   ASSERT_EQ(output_->logprobs().size(), 5u);
   EXPECT_FALSE(output_->logprobs()[0].has_value);
   EXPECT_EQ(output_->logprobs()[3].logprob, -2.0f);

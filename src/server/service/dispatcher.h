@@ -12,23 +12,20 @@
 
 #include "engine/engine.h"
 #include "server/http/http.h"
-#include "server/service/deadlines.h"
-#include "server/service/forecast.h"
-#include "server/service/generation.h"
+#include "server/service/answer.h"
 
 namespace vivace::server {
 
 class Dispatcher {
  public:
-  Dispatcher(Engine* engine, LoadMeter* load)
-      : engine_(engine), load_(load), deadlines_([this](const auto& due) { CheckTime(due); }) {}
+  explicit Dispatcher(Engine* engine) : engine_(engine) {}
 
   // Once, before the first Start. `http` outlives the dispatcher's use.
   void Attach(HttpServer* http);
 
   // Submits and watches; an error means nothing was started.
-  Status Start(const std::shared_ptr<Generation>& generation);
-  void Abandon(const std::shared_ptr<Generation>& generation);
+  Status Start(const std::shared_ptr<Answer>& answer);
+  void Abandon(const std::shared_ptr<Answer>& answer);
   // Ends every answer under way.
   void FailAll(const Error& error);
 
@@ -36,15 +33,13 @@ class Dispatcher {
 
  private:
   void TakeNews();
-  void CheckTime(const std::shared_ptr<Generation>& generation);
-  void Pump(const std::shared_ptr<Generation>& generation);
-  void Forget(const Generation& generation);
+  void Pump(const std::shared_ptr<Answer>& answer);
+  void Watch(const std::shared_ptr<Answer>& answer);
+  void Forget(const Answer& answer);
 
   Engine* const engine_;
-  LoadMeter* const load_;
-  Deadlines deadlines_;
   HttpServer* http_ = nullptr;
-  std::unordered_map<uint64_t, std::shared_ptr<Generation>> by_request_;
+  std::unordered_map<uint64_t, std::shared_ptr<Answer>> by_request_;
   std::vector<RequestPtr> news_;  // reused
 };
 

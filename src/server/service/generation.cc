@@ -6,86 +6,64 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "server/error_response.h"
-#include "server/service/ignored_header.h"
+#include "server/service/engine_failure.h"
+#include "server/service/forecast.h"
+#include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 
 namespace vivace::server {
 namespace {
 
-double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
-
 constexpr int64_t kNanosPerMs = 1'000'000;
 
-// What was asked for as a time from `arrived`; 0: nothing.
-int64_t LimitOf(const std::optional<int64_t>& ms, int64_t arrived_ns) {
-  return ms ? arrived_ns + *ms * kNanosPerMs : 0;
-}
-
-Error DeadlineExceeded(int64_t deadline_ms) {
-  return {ErrorCode::kDeadlineExceeded, "deadline_exceeded",
-          fmt::format("the deadline of {} ms has passed before there was any output", deadline_ms),
-          "deadline_ms"};
-}
-
-Error QueueTimeExceeded(int64_t max_queue_ms) {
-  return {
-      ErrorCode::kResourceExhausted, "queue_time_exceeded",
-      fmt::format("the request has waited for max_queue_ms, {} ms; try again later", max_queue_ms),
-      "max_queue_ms"};
-}
-
-Error EngineFailure(FinishReason reason) {
-  if (reason == FinishReason::kError) {
-    return {ErrorCode::kInternal, "non_finite_logits",
-            "the model's output was not finite; the request was ended", ""};
-  }
-  return {ErrorCode::kInternal, "aborted", "the request was ended by the server", ""};
-}
+double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
 
 Generation::Generation(const Context& context, ExchangePtr exchange,
                        std::shared_ptr<Admission::Ticket> ticket,
-                       std::unique_ptr<PreparedRequest> prepared, ResponseWriter::Identity identity)
+                       std::unique_ptr<PreparedRequest> prepared, AnswerIdentity identity)
     : context_(context),
       exchange_(std::move(exchange)),
       ticket_(std::move(ticket)),
       prepared_(std::move(prepared)),
-      writer_(prepared_->params, *context.model->tokenizer, identity),
-      id_(std::move(identity.id)),
-      deadline_ns_(LimitOf(params().deadline_ms, context.arrived_ns)),
-      queue_limit_ns_(LimitOf(params().max_queue_ms, context.arrived_ns)),
-      prepared_ns_(SteadyNanos()),
-      created_s_(identity.created_s) {}
+      writer_(MakeAnswerWriter(prepared_->params, *context.model->tokenizer, identity)),
+      request_id_(identity.request_id.empty() ? std::move(identity.id)
+                                              : std::move(identity.request_id)),
+      created_s_(identity.created_s),
+      prepared_ns_(SteadyNanos()) {}
 
-// Refuses at once what is foreseen to be late. A forecast leans to the early side.
+// What is late already, or foreseen to be.
 Status Generation::CheckLimits(int64_t now_ns) const {
-  if (deadline_ns_ == 0 && queue_limit_ns_ == 0) return {};
-  if (deadline_ns_ != 0 && now_ns >= deadline_ns_) {
-    return tl::unexpected<Error>(DeadlineExceeded(*params().deadline_ms));
+  const double queue = QueueSeconds(context_.engine->stats());
+  const double expected_ms = (Seconds(now_ns - context_.arrived_ns) + queue) * 1e3;
+  const auto& deadline = params().deadline_ms;
+  if (deadline && now_ns >= context_.arrived_ns + *deadline * kNanosPerMs) {
+    return tl::unexpected<Error>(EngineFailure(FinishReason::kDeadline));
   }
-  if (queue_limit_ns_ != 0 && now_ns >= queue_limit_ns_) {
-    return tl::unexpected<Error>(QueueTimeExceeded(*params().max_queue_ms));
-  }
-  const Forecast& load = context_.load->now();
-  int64_t tokens = 0;
-  for (const auto& prompt : prepared_->prompts) tokens += static_cast<int64_t>(prompt.size());
-  const double first = load.FirstTokenSeconds(tokens);
-  if (deadline_ns_ != 0 &&
-      Seconds(now_ns - context_.arrived_ns) + first > Seconds(deadline_ns_ - context_.arrived_ns)) {
+  if (deadline && expected_ms > static_cast<double>(*deadline)) {
     return Fail(ErrorCode::kResourceExhausted, "deadline_exceeded", "deadline_ms",
-                "the first token is expected in {:.1f} s, after the deadline of {} ms; try again "
-                "later",
-                first, *params().deadline_ms);
+                "the queue is {:.1f} s long, longer than the deadline of {} ms; try again later",
+                queue, *deadline);
   }
-  const double queue = load.QueueSeconds();
-  if (queue_limit_ns_ != 0 && queue > Seconds(queue_limit_ns_ - now_ns)) {
-    return Fail(
-        ErrorCode::kResourceExhausted, "queue_time_exceeded", "max_queue_ms",
-        "the queue is {:.1f} s long, more than max_queue_ms allows ({} ms); try again later", queue,
-        *params().max_queue_ms);
+  if (params().max_queue_ms && expected_ms > static_cast<double>(*params().max_queue_ms)) {
+    return Fail(ErrorCode::kResourceExhausted, "queue_timeout", "max_queue_ms",
+                "the queue is {:.1f} s long, longer than max_queue_ms allows ({} ms); try again "
+                "later",
+                queue, *params().max_queue_ms);
   }
   return {};
+}
+
+// The engine keeps them.
+void Generation::AddLimits(int64_t now_ns, GenerationRequest* request) const {
+  if (params().deadline_ms) {
+    request->deadline_ns = context_.arrived_ns + *params().deadline_ms * kNanosPerMs;
+  }
+  if (params().max_queue_ms) {
+    const int64_t until = context_.arrived_ns + *params().max_queue_ms * kNanosPerMs;
+    request->max_queue_ns = std::max<int64_t>(until - now_ns, 1);
+  }
 }
 
 Status Generation::Submit() {
@@ -93,8 +71,9 @@ Status Generation::Submit() {
   VIVACE_RETURN_IF_ERROR(CheckLimits(prepared_ns_));
   VIVACE_RETURN_IF_ERROR(ticket_->Grow(sequences - 1));
   for (size_t i = 0; i < prepared_->prompts.size(); ++i) {
-    auto request = context_.engine->Submit(
-        prepared_->EngineRequest(i, context_.model->max_model_len), nullptr);
+    GenerationRequest wanted = prepared_->EngineRequest(i, context_.model->max_model_len);
+    AddLimits(prepared_ns_, &wanted);
+    auto request = context_.engine->Submit(std::move(wanted), nullptr);
     if (!request) {
       AbortAll();
       ended_ = true;
@@ -102,13 +81,9 @@ Status Generation::Submit() {
     }
     requests_.push_back(std::move(*request));
   }
-  for (size_t i = 0; i < requests_.size(); ++i) {
-    AddChoices(i);
-    context_.load->Submitted(static_cast<int64_t>(requests_[i]->request.prompt.size()), params().n);
-  }
-  started_.resize(requests_.size());
+  for (size_t i = 0; i < requests_.size(); ++i) AddChoices(i);
   prepared_->prompts = {};  // the engine's requests have them
-  context_.records->Begin(id_, [this] { return Record(); });
+  context_.records->Begin(request_id_, [this] { return Record(); });
   context_.metrics->params_n->Observe(static_cast<double>(params().n));
   return {};
 }
@@ -118,7 +93,7 @@ void Generation::AddChoices(size_t prompt) {
   const int64_t now = SteadyNanos();
   for (const auto& stream : request.choices) {
     choices_.push_back({ChoiceOutput(params(), context_.model->tokenizer, context_.model->eos_ids),
-                        prompt, stream.get(), false, false, now});
+                        prompt, stream.get(), false, false, false, now});
     if (params().echo) {
       choices_.back().output.Echo(request.request.prompt,
                                   params().logprobs ? &request.prompt_logprobs : nullptr);
@@ -145,7 +120,13 @@ Generation::Progress Generation::Pump() {
       FailWith(EngineFailure(failure));
       return Progress::kEnded;
     }
-    if (params().stream) WriteChunks(&choice, i);
+  }
+  if (NothingByDeadline()) {
+    FailWith(EngineFailure(FinishReason::kDeadline));
+    return Progress::kEnded;
+  }
+  for (size_t i = 0; params().stream && i < choices_.size(); ++i) {
+    if (!choices_[i].closed) WriteNews(&choices_[i], i);
   }
   Flush();
   const bool all = std::all_of(choices_.begin(), choices_.end(),
@@ -153,6 +134,16 @@ Generation::Progress Generation::Pump() {
   if (!all) return Progress::kOpen;
   Complete();
   return Progress::kEnded;
+}
+
+// The time was up before any choice had a token.
+bool Generation::NothingByDeadline() const {
+  bool late = false;
+  for (const Choice& choice : choices_) {
+    if (choice.output.tokens() > 0) return false;
+    late = late || choice.output.by_deadline();
+  }
+  return late;
 }
 
 // `number`: of the choice within its request.
@@ -171,7 +162,6 @@ void Generation::ObserveTokens(Choice* choice, int64_t tokens) {
   const int64_t now = SteadyNanos();
   const bool first = choice->output.tokens() == tokens;
   const int64_t gaps = first ? tokens - 1 : tokens;
-  if (first) CountStarted(choice->prompt);
   if (gaps > 0) {
     context_.metrics->inter_token_latency->Observe(
         Seconds(now - choice->last_news_ns) / static_cast<double>(tokens), gaps);
@@ -179,38 +169,34 @@ void Generation::ObserveTokens(Choice* choice, int64_t tokens) {
   choice->last_news_ns = now;
 }
 
-// Its prompt is no load any more.
-void Generation::CountStarted(size_t prompt) {
-  if (started_[prompt]) return;
-  started_[prompt] = true;
-  context_.load->Started(static_cast<int64_t>(requests_[prompt]->request.prompt.size()));
-}
-
 ChoicePart Generation::PartOf(const Choice& choice, size_t index) const {
   return {.index = static_cast<int32_t>(index),
-          .text = choice.output.text(),
+          .first = !choice.begun,
+          .pieces = choice.output.pieces(),
           .logprobs = choice.output.logprobs(),
           .token_ids = choice.output.token_ids(),
           .prompt_token_ids = requests_[choice.prompt]->request.prompt,
+          .prompt_logprobs =
+              params().prompt_logprobs ? &requests_[choice.prompt]->prompt_logprobs : nullptr,
           .end = nullptr};
 }
 
-void Generation::WriteChunks(Choice* choice, size_t index) {
+void Generation::WriteNews(Choice* choice, size_t index) {
   ChoiceOutput& output = choice->output;
-  const bool chat = params().endpoint == kChat;
-  if (chat && !choice->begun && (output.tokens() > 0 || output.finished())) {
-    choice->begun = true;
+  if (output.tokens() == 0 && !output.finished()) return;
+  if (!begun_) {
+    begun_ = true;
+    writer_->Begin(UsageNow(), &buffer_);
+  }
+  if (!choice->open) {
+    choice->open = true;
     ChoicePart opening;
     opening.index = static_cast<int32_t>(index);
     opening.prompt_token_ids = requests_[choice->prompt]->request.prompt;
-    writer_.FirstChunk(opening, UsageNow(), &buffer_);
+    writer_->Open(opening, UsageNow(), &buffer_);
   }
-  if (!output.text().empty() || !output.logprobs().empty() || !output.token_ids().empty()) {
-    if (choice->begun) {
-      writer_.TextChunk(PartOf(*choice, index), UsageNow(), &buffer_);
-    } else {
-      writer_.FirstChunk(PartOf(*choice, index), UsageNow(), &buffer_);
-    }
+  if (!output.pieces().empty() || !output.logprobs().empty() || !output.token_ids().empty()) {
+    writer_->Delta(PartOf(*choice, index), UsageNow(), &buffer_);
     choice->begun = true;
     output.Consume();
   }
@@ -218,13 +204,15 @@ void Generation::WriteChunks(Choice* choice, size_t index) {
   choice->closed = true;
   ChoicePart last = PartOf(*choice, index);
   last.end = &output.end();
-  writer_.EndChunk(last, UsageNow(), &buffer_);
+  writer_->Close(last, UsageNow(), &buffer_);
 }
 
 Headers Generation::AnswerHeaders(const char* content_type) const {
-  Headers headers = {{"content-type", content_type}, {"x-request-id", id_}};
+  Headers headers = {{"content-type", content_type}, {"x-request-id", request_id_}};
+  // Anthropic's name for it.
+  if (params().endpoint == kMessages) headers.emplace_back("request-id", request_id_);
   headers.emplace_back("server-timing", ServerTiming(AnswerParts()));
-  AddIgnoredHeader(params().ignored, &headers);
+  AddReportHeaders(params(), &headers);
   return headers;
 }
 
@@ -246,14 +234,16 @@ Usage Generation::UsageNow() const {
     usage.prompt_tokens += static_cast<int64_t>(request->request.prompt.size());
     usage.cached_tokens += request->cached_tokens.load(std::memory_order_relaxed);
   }
-  for (const Choice& choice : choices_) usage.completion_tokens += choice.output.tokens();
+  for (const Choice& choice : choices_) {
+    usage.completion_tokens += choice.output.tokens();
+    usage.reasoning_tokens += choice.output.reasoning_tokens();
+  }
   return usage;
 }
 
 void Generation::Complete() {
   if (params().stream) {
-    if (params().include_usage) writer_.UsageChunk(UsageNow(), &buffer_);
-    ResponseWriter::Done(&buffer_);
+    writer_->End(UsageNow(), &buffer_);
     Flush();
     exchange_->EndStream();
   } else {
@@ -265,10 +255,14 @@ void Generation::Complete() {
                                                                 : FinishLabel::kStop);
   }
   ObserveEnd();
-  const bool by_length = std::any_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
-    return choice.output.end().by_length;
-  });
-  End(200, cut_by_deadline_ ? "deadline" : by_length ? "length" : "stop");
+  const auto any = [this](auto is) {
+    return std::any_of(choices_.begin(), choices_.end(),
+                       [is](const Choice& choice) { return is(choice.output); });
+  };
+  const bool late = any([](const ChoiceOutput& output) { return output.by_deadline(); });
+  const bool cut = any([](const ChoiceOutput& output) { return output.end().by_length; });
+  if (late) context_.metrics->deadlines_passed->Add();
+  End(200, late ? kDeadlineReason : cut ? "length" : "stop");
 }
 
 void Generation::SendWhole() {
@@ -278,7 +272,7 @@ void Generation::SendWhole() {
     parts.push_back(PartOf(choices_[i], i));
     parts.back().end = &choices_[i].output.end();
   }
-  exchange_->Send(200, AnswerHeaders("application/json"), writer_.Whole(parts, UsageNow()));
+  exchange_->Send(200, AnswerHeaders("application/json"), writer_->Whole(parts, UsageNow()));
 }
 
 void Generation::FailWith(const Error& error) {
@@ -286,71 +280,19 @@ void Generation::FailWith(const Error& error) {
   AbortAll();
   if (stream_begun_) {
     Flush();
-    ResponseWriter::ErrorEvent(ErrorBody(error), &buffer_);
-    ResponseWriter::Done(&buffer_);
+    writer_->Failure(error, &buffer_);
     Flush();
     exchange_->EndStream();
   } else {
-    SendError(*exchange_, error, context_.load->retry_after_s());
+    SendError(*exchange_, error, writer_->error_shape(),
+              RetryAfterSeconds(context_.engine->stats()));
   }
   context_.metrics->CountResponse(stream_begun_ ? 200 : HttpStatus(error.code));
   CountUnfinished(FinishLabel::kError);
-  End(HttpStatus(error.code),
-      error.code == ErrorCode::kDeadlineExceeded ? std::string_view("deadline") : "error");
-}
-
-// ---- limits of time -----------------------------------------------------------------------------
-
-int64_t Generation::next_check_ns() const {
-  if (ended_ || (deadline_ns_ == 0 && queue_limit_ns_ == 0)) return 0;
-  if (deadline_ns_ == 0 || queue_limit_ns_ == 0) return std::max(deadline_ns_, queue_limit_ns_);
-  return std::min(deadline_ns_, queue_limit_ns_);
-}
-
-Generation::Progress Generation::CheckTime(int64_t now_ns) {
-  if (ended_) return Progress::kEnded;
-  if (deadline_ns_ != 0 && now_ns >= deadline_ns_) {
-    EndByDeadline();
-    return Progress::kEnded;
-  }
-  if (queue_limit_ns_ != 0 && now_ns >= queue_limit_ns_) {
-    queue_limit_ns_ = 0;
-    const bool waits = std::all_of(requests_.begin(), requests_.end(), [](const RequestPtr& r) {
-      return r->times.scheduled_ns.load(std::memory_order_relaxed) == 0;
-    });
-    if (waits) {
-      context_.metrics->queue_limits_passed->Add();
-      FailWith(QueueTimeExceeded(*params().max_queue_ms));
-      return Progress::kEnded;
-    }
-  }
-  return Progress::kOpen;
-}
-
-// With what there is: all of it goes out, however slowly the client reads.
-void Generation::EndByDeadline() {
-  deadline_ns_ = 0;
-  context_.metrics->deadlines_passed->Add();
-  for (size_t i = 0; i < choices_.size(); ++i) {
-    if (choices_[i].output.finished()) continue;
-    Feed(&choices_[i], static_cast<int32_t>(i % static_cast<size_t>(params().n)));
-  }
-  const auto failed = std::find_if(choices_.begin(), choices_.end(), [](const Choice& choice) {
-    return choice.output.failure() != FinishReason::kNone;
-  });
-  if (failed != choices_.end()) return FailWith(EngineFailure(failed->output.failure()));
-  const bool any = std::any_of(choices_.begin(), choices_.end(), [](const Choice& choice) {
-    return choice.output.tokens() > 0 || choice.output.finished();
-  });
-  if (!any) return FailWith(DeadlineExceeded(*params().deadline_ms));
-  for (size_t i = 0; i < choices_.size(); ++i) {
-    cut_by_deadline_ = cut_by_deadline_ || !choices_[i].output.finished();
-    choices_[i].output.EndByDeadline();
-    if (params().stream) WriteChunks(&choices_[i], i);
-  }
-  AbortAll();
-  Flush();
-  Complete();
+  const bool late = error.code == ErrorCode::kDeadlineExceeded;
+  if (late) context_.metrics->deadlines_passed->Add();
+  if (error.reason == "queue_timeout") context_.metrics->queue_limits_passed->Add();
+  End(HttpStatus(error.code), late ? kDeadlineReason : "error");
 }
 
 void Generation::Abandon() {
@@ -372,21 +314,18 @@ void Generation::AbortAll() {
 void Generation::End(int status, std::string_view outcome) {
   ended_ = true;
   ticket_->Release();
-  for (size_t i = 0; i < requests_.size(); ++i) CountStarted(i);
-  context_.load->Ended(static_cast<int64_t>(choices_.size()), SteadyNanos());
   RequestRecord record = Record();
   record.status = status;
   record.outcome = outcome;
   record.ended_ns = SteadyNanos();
   int64_t first = 0;
   for (const PromptRecord& prompt : record.prompts) first = std::max(first, prompt.first_token_ns);
-  const Usage usage = UsageNow();
-  LogRequest({.id = id_,
-              .path = exchange_->request().path,
+  LogRequest({.id = request_id_,
+              .path = record.path,
               .status = status,
               .started_ns = context_.arrived_ns,
-              .prompt_tokens = usage.prompt_tokens,
-              .output_tokens = usage.completion_tokens,
+              .prompt_tokens = UsageNow().prompt_tokens,
+              .output_tokens = record.output_tokens,
               .first_token_ns = first});
   context_.records->End(std::move(record));
 }
@@ -394,7 +333,7 @@ void Generation::End(int status, std::string_view outcome) {
 // As it is now; what End adds is left open.
 RequestRecord Generation::Record() const {
   RequestRecord record;
-  record.id = id_;
+  record.id = request_id_;
   record.path = exchange_->request().path;
   record.owner = context_.owner;
   record.created_s = created_s_;

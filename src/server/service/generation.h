@@ -1,4 +1,5 @@
-// One chat or completion request from its tokens to the end of its answer. Loop thread only.
+// One request for text from its tokens to the end of its answer, whatever the answer's shape. Loop
+// thread only.
 //
 // It owns the exchange, its place in the queue and the text of every choice. It ends in exactly one
 // way: the answer is complete, an error was sent, or the client left; whatever still ran for it in
@@ -9,29 +10,29 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
 #include "server/http/http.h"
 #include "server/metrics/server_metrics.h"
+#include "server/openai/answer_writer.h"
 #include "server/openai/choice_output.h"
 #include "server/openai/prepare.h"
-#include "server/openai/response_writer.h"
 #include "server/openai/served_model.h"
 #include "server/service/admission.h"
-#include "server/service/forecast.h"
+#include "server/service/answer.h"
 #include "server/service/request_records.h"
 
 namespace vivace::server {
 
-class Generation {
+class Generation final : public Answer {
  public:
   // What it works with; all outlive it.
   struct Context {
     Engine* engine;
     const ServedModel* model;
     ServerMetrics* metrics;
-    LoadMeter* load;
     RequestRecords* records;
     int64_t arrived_ns = 0;  // steady clock, when the headers were in: limits of time count from it
     uint64_t owner = 0;      // who asked
@@ -39,35 +40,15 @@ class Generation {
 
   Generation(const Context& context, ExchangePtr exchange,
              std::shared_ptr<Admission::Ticket> ticket, std::unique_ptr<PreparedRequest> prepared,
-             ResponseWriter::Identity identity);
+             AnswerIdentity identity);
 
-  // Hands every prompt to the engine; an error is for the caller to send (nothing runs then): one
-  // is that its limits of time cannot be kept.
-  Status Submit();
-  std::span<const RequestPtr> requests() const { return requests_; }
-
-  enum class Progress : uint8_t {
-    kOpen,     // more to come
-    kBlocked,  // the client reads too slowly; call Pump again later
-    kEnded,
-  };
-  // Takes what the engine published and writes what can be written.
-  Progress Pump();
-
-  // Steady clock: when CheckTime is to be called next; 0: never.
-  int64_t next_check_ns() const;
-  // Ends it if one of its limits of time has passed.
-  Progress CheckTime(int64_t now_ns);
-
-  // The client left.
-  void Abandon();
-  // Ends with `error`: as the answer, or as an event in a stream that has begun.
-  void FailWith(const Error& error);
-
-  bool ended() const { return ended_; }
-  // The owner's note that it looks again later.
-  bool waiting_for_client() const { return waiting_for_client_; }
-  void set_waiting_for_client(bool waiting) { waiting_for_client_ = waiting; }
+  // Refuses at once what its own limits of time cannot be kept for.
+  Status Submit() override;
+  std::span<const RequestPtr> requests() const override { return requests_; }
+  Progress Pump() override;
+  void Abandon() override;
+  void FailWith(const Error& error) override;
+  bool ended() const override { return ended_; }
 
  private:
   // Where an answer stands besides its text.
@@ -75,15 +56,16 @@ class Generation {
     ChoiceOutput output;
     size_t prompt = 0;  // index of its request
     TokenStream* stream = nullptr;
-    bool begun = false;   // its first chunk was written
-    bool closed = false;  // its last one
+    bool open = false;    // its stream was opened
+    bool begun = false;   // its first delta was written
+    bool closed = false;  // its end
     int64_t last_news_ns = 0;
   };
 
   void AddChoices(size_t prompt);
   void Feed(Choice* choice, int32_t number);
   void ObserveTokens(Choice* choice, int64_t tokens);
-  void WriteChunks(Choice* choice, size_t index);
+  void WriteNews(Choice* choice, size_t index);
   void Flush();
   void Complete();
   void SendWhole();
@@ -93,8 +75,8 @@ class Generation {
   void AbortAll();
   void End(int status, std::string_view outcome);
   Status CheckLimits(int64_t now_ns) const;
-  void EndByDeadline();
-  void CountStarted(size_t prompt);
+  void AddLimits(int64_t now_ns, GenerationRequest* request) const;
+  bool NothingByDeadline() const;
   RequestRecord Record() const;
   RequestParts AnswerParts() const;
   ChoicePart PartOf(const Choice& choice, size_t index) const;
@@ -106,20 +88,16 @@ class Generation {
   const ExchangePtr exchange_;
   const std::shared_ptr<Admission::Ticket> ticket_;
   const std::unique_ptr<PreparedRequest> prepared_;
-  const ResponseWriter writer_;
-  const std::string id_;
+  const std::unique_ptr<AnswerWriter> writer_;
+  const std::string request_id_;
+  const int64_t created_s_;
+  const int64_t prepared_ns_;
   std::vector<RequestPtr> requests_;
   std::vector<Choice> choices_;
-  std::string buffer_;          // chunks on their way to the exchange; reused
-  int64_t deadline_ns_ = 0;     // steady clock; 0: none
-  int64_t queue_limit_ns_ = 0;  // the same, until the first step
-  int64_t prepared_ns_ = 0;
-  int64_t created_s_ = 0;
-  std::vector<bool> started_;  // per prompt: it has its first token
-  bool cut_by_deadline_ = false;
-  bool stream_begun_ = false;
+  std::string buffer_;         // chunks on their way to the exchange; reused
+  bool begun_ = false;         // the writer has begun a stream
+  bool stream_begun_ = false;  // and the exchange
   bool ended_ = false;
-  bool waiting_for_client_ = false;
 };
 
 }  // namespace vivace::server

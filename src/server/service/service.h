@@ -15,12 +15,13 @@
 #include "server/access/cors.h"
 #include "server/http/http.h"
 #include "server/metrics/server_metrics.h"
+#include "server/openai/answer_writer.h"
+#include "server/openai/embedding_prepare.h"
 #include "server/openai/prepare.h"
 #include "server/openai/served_model.h"
 #include "server/router.h"
 #include "server/service/admission.h"
 #include "server/service/dispatcher.h"
-#include "server/service/forecast.h"
 #include "server/service/prep_pool.h"
 #include "server/service/request_records.h"
 
@@ -66,9 +67,16 @@ class Service {
 
   HttpServer::Refusal CheckRoute(const HttpRequest& request);
   std::vector<Route> MakeRoutes();
-  std::shared_ptr<Call> MakeCall(Endpoint endpoint, const ExchangePtr& exchange);
+  std::shared_ptr<Call> MakeCall(const ExchangePtr& exchange);
   void Generate(Endpoint endpoint, const ExchangePtr& exchange);
-  void Start(const std::shared_ptr<Call>& call, Result<std::unique_ptr<PreparedRequest>> prepared);
+  void Embed(Endpoint endpoint, const ExchangePtr& exchange);
+  void Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
+             Result<std::unique_ptr<PreparedRequest>> prepared);
+  void StartEmbedding(const std::shared_ptr<Call>& call, Endpoint endpoint,
+                      Result<std::unique_ptr<PreparedEmbedding>> prepared);
+  bool IsWanted(const Call& call, const Error* error);
+  void RefuseCall(const Call& call, const Error& error);
+  void Run(Call* call, const std::shared_ptr<Answer>& answer);
   using Answerer = Result<TextAnswer> (*)(std::string_view body, const ServedModel& model);
   void AnswerInPrep(Answerer answer, const ExchangePtr& exchange);
 
@@ -79,13 +87,14 @@ class Service {
   void ShowVersion(Exchange& exchange);
   void ListRequests(Exchange& exchange);
   void ShowRequest(Exchange& exchange, std::string_view name);
-  void ShowWelcome(Exchange& exchange);
+  void ShowOpenApi(Exchange& exchange);
+  void ShowWebFile(Exchange& exchange, std::string_view name);
 
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error);
   int RetryAfter();
   void CountRefusal(const Error& error);
-  ResponseWriter::Identity NewIdentity(Endpoint endpoint);
+  AnswerIdentity NewIdentity(Endpoint endpoint, std::string request_id);
 
   const ServedModel model_;
   Engine* const engine_;
@@ -93,10 +102,10 @@ class Service {
   const Cors cors_;
   ServerMetrics metrics_;
   Admission admission_;
-  LoadMeter load_;
   RequestRecords records_;
   Dispatcher dispatcher_;
   const Router router_;
+  const std::string openapi_;
   const std::string id_prefix_;  // random, so that ids differ between runs
   uint64_t next_id_ = 0;
   HttpServer* http_ = nullptr;

@@ -39,14 +39,17 @@ class ServiceAccess : public testing::ServiceTest {
   std::unique_ptr<Service> guarded_;
 };
 
-TEST_F(ServiceAccess, EverythingButProbesNeedsAKey) {
-  for (const char* path : {"/health", "/ready", "/live"}) EXPECT_EQ(StatusOf("GET", path), 0);
-  for (const char* path : {"/", "/v1/models", "/v1/models/m", "/models", "/metrics", "/version",
-                           "/nowhere", "/v1/../health"}) {
+TEST_F(ServiceAccess, EverythingButProbesAndThePageNeedsAKey) {
+  for (const char* path : {"/health", "/ready", "/live", "/", "/web/app.js"}) {
+    EXPECT_EQ(StatusOf("GET", path), 0) << path;
+  }
+  for (const char* path :
+       {"/v1/models", "/v1/models/m", "/models", "/metrics", "/version", "/openapi.json",
+        "/v1/requests", "/v1/requests/x/timeline", "/nowhere", "/v1/../health"}) {
     EXPECT_EQ(StatusOf("GET", path), 401) << path;
   }
-  for (const char* path : {"/v1/completions", "/v1/chat/completions", "/completions", "/tokenize",
-                           "/detokenize", "/reset_prefix_cache"}) {
+  for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/messages",
+                           "/v1/embeddings", "/tokenize", "/detokenize", "/reset_prefix_cache"}) {
     EXPECT_EQ(StatusOf("POST", path), 401) << path;
     EXPECT_EQ(StatusOf("POST", path, "wrong"), 401) << path;
     EXPECT_EQ(StatusOf("OPTIONS", path), 401) << path;

@@ -50,6 +50,9 @@ class FakeExchange final : public Exchange {
     if (std::exchange(closed_, true) || complete_) return;
     if (on_close_) on_close_();
   }
+  void AddHeader(std::string name, std::string value) {
+    request_.headers.emplace_back(std::move(name), std::move(value));
+  }
   void set_headers(Headers headers) {
     request_.headers.insert(request_.headers.end(), headers.begin(), headers.end());
   }
