@@ -119,6 +119,8 @@ struct RequestParams : Reports {
   bool skip_special_tokens = true;
   int32_t priority = 0;
   std::string cache_salt;
+  std::optional<int64_t> deadline_ms;
+  std::optional<int64_t> max_queue_ms;
   std::optional<GrammarSpec> grammar;  // what the output must be
 
   // Output.
