@@ -77,30 +77,12 @@ async function showTimeline(id) {
     view.replaceChildren(
       element("h2", {}, id), element("p", {}, timeline.summary),
       element("ol", {}, ...timeline.events.map((event) =>
-        element("li", {}, `${ms(event.at_ms / 1000)}: ${said(event)}`))));
+        element("li", {}, `${ms(event.at_ms / 1000)}: ${event.what}`))));
     view.hidden = false;
   } catch (error) {
     notice(error.message);
   }
 }
-
-const kWaits = {
-  none: "", max_num_seqs: "; waited for a place among the running", step_budget: "; waited for room in a step",
-  kv_room: "; waited for room in the KV cache",
-};
-const kBounds = { decode: "running answers", prompt: "prompts", kv_room: "room in the KV cache" };
-
-// One line for each kind of event of a timeline.
-const kSays = {
-  started: (e) => `taken up, ${e.cached_tokens} tokens found in the cache${kWaits[e.waited_for]}`,
-  resumed: (e) => `taken up again, ${e.cached_tokens} tokens found in the cache${kWaits[e.waited_for]}`,
-  prompt_chunk: (e) => `${e.tokens} tokens of the prompt from ${e.position} on, in a step of ${ms(e.step_ms / 1000)} with ` +
-    `${e.shared_with.answers} answers and ${e.shared_with.prompts} other prompts; bound by ${kBounds[e.bound_by]}`,
-  first_token: () => "first token",
-  preempted: () => "set back: its room was needed",
-  finished: () => "finished",
-};
-const said = (event) => (kSays[event.event] ?? (() => event.event))(event);
 
 let timer = 0;
 async function tick() {
