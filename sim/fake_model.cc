@@ -56,7 +56,43 @@ float RowValue(uint64_t state, TokenId token) {
   return -static_cast<float>(Mix(state, static_cast<uint64_t>(token)) % 4096);
 }
 
+// Whether the output ends with `token` as its next one.
+bool Say(const SequenceSpec& spec, int32_t max_tokens, TokenId token, ExpectedOutput* expected) {
+  expected->tokens.push_back(token);
+  const auto outputs = static_cast<int32_t>(expected->tokens.size());
+  const bool stops =
+      std::find(spec.stop_ids.begin(), spec.stop_ids.end(), token) != spec.stop_ids.end();
+  if (stops && outputs > spec.min_tokens) {
+    expected->finish = SeqFinish::kStop;
+  } else if (outputs == max_tokens) {
+    expected->finish = SeqFinish::kLength;
+  }
+  return expected->finish != SeqFinish::kNone;
+}
+
+bool SayForced(const SequenceSpec& spec, int32_t max_tokens, ExpectedOutput* expected) {
+  const auto outputs = static_cast<int32_t>(expected->tokens.size());
+  const auto forced = ForcedBehind(spec, outputs, spec.MostForced(outputs, max_tokens));
+  return std::ranges::any_of(forced,
+                             [&](TokenId token) { return Say(spec, max_tokens, token, expected); });
+}
+
 }  // namespace
+
+int32_t SequenceSpec::MostForced(int32_t outputs, int32_t most_tokens) const {
+  if (outputs > 0) return most_tokens - outputs;
+  return prompt_logprobs ? 0 : std::max(most_tokens - 1, 0);
+}
+
+std::vector<TokenId> ForcedBehind(const SequenceSpec& spec, int32_t outputs, int32_t most) {
+  std::vector<TokenId> forced;
+  if (spec.forced_every == 0 || outputs % spec.forced_every != 0) return forced;
+  for (int32_t i = 0; i < std::min(spec.num_forced, most); ++i) {
+    forced.push_back(
+        static_cast<TokenId>(Mix(spec.seed ^ 0xf0, static_cast<uint64_t>(outputs + i)) % kVocab));
+  }
+  return forced;
+}
 
 ExpectedOutput OutputAlone(const SequenceSpec& spec, int32_t max_model_len,
                            const KvWindows& windows) {
@@ -65,6 +101,7 @@ ExpectedOutput OutputAlone(const SequenceSpec& spec, int32_t max_model_len,
   const int32_t max_tokens = std::min(spec.max_tokens, max_model_len - prompt_len);
   std::array<std::vector<uint64_t>, kMaxKvGroups> cells;
   std::array<uint64_t, kMaxKvGroups> seen{};
+  if (SayForced(spec, max_tokens, &expected)) return expected;
   for (int32_t position = 0;; ++position) {
     const int32_t outputs = static_cast<int32_t>(expected.tokens.size());
     const TokenId fed =
@@ -79,6 +116,7 @@ ExpectedOutput OutputAlone(const SequenceSpec& spec, int32_t max_model_len,
       expected.prompt_rows.push_back(RowValue(state, spec.prompt[position + 1]));
       continue;
     }
+    if (position + 1 < prompt_len + outputs) continue;
     if (max_tokens == 0) {
       expected.finish = SeqFinish::kLength;
       return expected;
@@ -88,17 +126,8 @@ ExpectedOutput OutputAlone(const SequenceSpec& spec, int32_t max_model_len,
       return expected;
     }
     const TokenId token = SampleFrom(state, spec, position + 1);
-    expected.tokens.push_back(token);
-    const bool stops =
-        std::find(spec.stop_ids.begin(), spec.stop_ids.end(), token) != spec.stop_ids.end();
-    if (stops && outputs >= spec.min_tokens) {
-      expected.finish = SeqFinish::kStop;
-      return expected;
-    }
-    if (outputs + 1 == max_tokens) {
-      expected.finish = SeqFinish::kLength;
-      return expected;
-    }
+    if (Say(spec, max_tokens, token, &expected)) return expected;
+    if (SayForced(spec, max_tokens, &expected)) return expected;
   }
 }
 

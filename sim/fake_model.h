@@ -35,8 +35,16 @@ struct SequenceSpec {
   std::string salt;
   bool prompt_logprobs = false;
   uint64_t seed = 0;
-  int32_t error_at = -1;  // the output whose logits are not finite
+  int32_t error_at = -1;     // the output whose logits are not finite
+  int32_t forced_every = 0;  // behind outputs of such a multiple, tokens are put without sampling
+  int32_t num_forced = 0;    // so many
+
+  // Prompt log-probabilities are of what the prompt's chunks compute, so nothing joins them.
+  int32_t MostForced(int32_t outputs, int32_t max_tokens) const;
 };
+
+// What is put behind an output of so many tokens; `most` as the spec says.
+std::vector<TokenId> ForcedBehind(const SequenceSpec& spec, int32_t outputs, int32_t most);
 
 struct ExpectedOutput {
   std::vector<TokenId> tokens;

@@ -24,6 +24,7 @@ struct Tracked {
   std::vector<bool> rows_seen;  // by prompt position
   uint64_t arrival = 0;
   int32_t computed = 0;  // only meaningful while running
+  int32_t room = 0;      // tokens its blocks were taken for; the same
   bool running = false;
   bool ended = false;  // finished or aborted
   bool prompt_done = false;
@@ -73,6 +74,9 @@ class Simulation {
   void CheckFence();
   void CheckEffects();
   void CheckOutput(const Effects::Output& output);
+  void CheckToken(Tracked* tracked, TokenId token);
+  void Force(Tracked* tracked);
+  int64_t GrownBlocks();
   void CheckRows(const Effects::PromptRows& rows);
   void CheckGauges();
   void CheckEnd();
@@ -161,6 +165,9 @@ void Simulation::Arrive() {
                     .adapter = {},
                     .prompt_logprobs = s.prompt_logprobs});
   }
+  for (SeqKey key = next_key_; key > 1 && sequences_[key - 1].spec.group == next_group_; --key) {
+    Force(&sequences_[key - 1]);
+  }
   ++next_group_;
 }
 
@@ -222,18 +229,30 @@ void Simulation::ApplyChanges() {
 
 // I6: preemptions free something, and nobody starts in the same step.
 void Simulation::CheckPreemptions(int64_t used_before) {
+  const int64_t grown = GrownBlocks();
   if (changes_.preempted.empty()) return;
   if (!changes_.bound.empty()) Fail("a sequence starts in the step of a preemption");
   // What a window group gives up at once is a claim: CheckInvariants counts those.
   if (config_.kv.windows.num_full() < config_.kv.windows.size()) return;
-  int64_t grown = 0;
-  for (int32_t i = 0; i < plan_.decode_tokens; ++i) {
-    grown += plan_.items[i].first_position % config_.kv.block_size == 0;
-  }
   const int64_t freed = used_before + grown - scheduler_.stats().blocks_used;
   if (freed < static_cast<int64_t>(changes_.preempted.size())) {
     Fail("{} preemptions freed {} blocks", changes_.preempted.size(), freed);
   }
+}
+
+// Blocks of a full group that the step's sequences have taken for what they fed since they began.
+int64_t Simulation::GrownBlocks() {
+  const int32_t size = config_.kv.block_size;
+  const auto blocks = [size](int32_t tokens) { return (tokens + size - 1) / size; };
+  int64_t grown = 0;
+  for (const PlanItem& item : plan_.items) {
+    if (model_.bound(item.slot) == nullptr) continue;
+    Tracked& tracked = *Find(model_.bound(item.slot)->key);
+    const auto length = static_cast<int32_t>(tracked.tokens.size());
+    grown += blocks(length) - blocks(tracked.room);
+    tracked.room = length;
+  }
+  return grown;
 }
 
 const PlanItem* Simulation::ItemOf(SeqSlot slot) const {
@@ -254,6 +273,7 @@ void Simulation::CheckBound(const PlanChanges::Bound& bound) {
   model_.BindSlot(bound.slot, &tracked->spec, bound.tokens);
   tracked->running = true;
   tracked->computed = bound.cached_tokens;
+  tracked->room = static_cast<int32_t>(bound.tokens.size());
 
   const int32_t size = config_.kv.block_size;
   const bool may_hit =
@@ -265,7 +285,7 @@ void Simulation::CheckBound(const PlanChanges::Bound& bound) {
   }
   if (bound.first_time && may_hit) {
     queries_ += bound.prompt_len;
-    hits_ += bound.cached_tokens;
+    hits_ += std::min(bound.cached_tokens, bound.prompt_len);
   }
   const PlanItem* item = ItemOf(bound.slot);
   if (item == nullptr || failed()) return Fail("{} starts without a share of the step", bound.key);
@@ -309,7 +329,8 @@ void Simulation::CheckPlan() {
   }
   const int32_t num_tokens = static_cast<int32_t>(plan_.tokens.size());
   if (num_tokens > config_.max_num_batched_tokens) Fail("{} tokens exceed the budget", num_tokens);
-  if (plan_.prefill_tokens + plan_.decode_tokens != num_tokens) Fail("token counts do not add up");
+  const int32_t output_tokens = plan_.decode_tokens + plan_.appended_tokens;
+  if (plan_.prefill_tokens + output_tokens != num_tokens) Fail("token counts do not add up");
   if (static_cast<int32_t>(plan_.items.size()) > config_.max_num_seqs) Fail("too many sequences");
   std::set<int32_t> slots;
   written_.clear();
@@ -318,6 +339,14 @@ void Simulation::CheckPlan() {
     if (!slots.insert(item.slot.value).second) Fail("slot {} comes twice", item.slot.value);
     const bool decode = static_cast<int32_t>(i) < plan_.decode_tokens;
     if (decode && (item.num_tokens != 1 || !item.sample)) Fail("decodes do not come first");
+    // Between them and the prompts stands what was appended: more than one token was left of it.
+    const Tracked& tracked = *Find(model_.bound(item.slot)->key);
+    const auto length = static_cast<int32_t>(tracked.tokens.size());
+    const bool appended = !decode && item.first_token < output_tokens;
+    if (appended &&
+        (item.first_position + 1 >= length || item.first_token + item.num_tokens > output_tokens)) {
+      Fail("what was appended does not stand between decodes and prompts");
+    }
     CheckItem(item);
   }
   for (const PlanItem& item : plan_.items) {
@@ -374,6 +403,9 @@ void Simulation::CheckEffects() {
   }
   for (const Effects::PromptRows& rows : effects_.prompt_rows) CheckRows(rows);
   for (const Effects::Output& output : effects_.outputs) CheckOutput(output);
+  for (const Effects::Output& output : effects_.outputs) {
+    if (Tracked* tracked = Find(output.key); tracked != nullptr && !tracked->ended) Force(tracked);
+  }
   for (const PlanItem& item : plan_.items) {
     Tracked& tracked = *Find(model_.bound(item.slot)->key);
     const int32_t prompt_len = static_cast<int32_t>(tracked.spec.prompt.size());
@@ -408,12 +440,8 @@ void Simulation::CheckOutput(const Effects::Output& output) {
     return Fail("output for {}, which has ended", output.key);
   }
   const ExpectedOutput& expected = tracked->expected;
-  const size_t index = static_cast<size_t>(tracked->outputs());
   if (output.token >= 0) {
-    if (index >= expected.tokens.size() || expected.tokens[index] != output.token) {
-      return Fail("{}: output {} differs from that of the request alone", output.key, index);
-    }
-    tracked->tokens.push_back(output.token);
+    CheckToken(tracked, output.token);
     ++report_.tokens;
   }
   const size_t outputs = static_cast<size_t>(tracked->outputs());
@@ -432,6 +460,37 @@ void Simulation::CheckOutput(const Effects::Output& output) {
     tracked->ended = true;
     tracked->running = false;
   }
+}
+
+void Simulation::CheckToken(Tracked* tracked, TokenId token) {
+  const auto index = static_cast<size_t>(tracked->outputs());
+  const std::vector<TokenId>& expected = tracked->expected.tokens;
+  if (index >= expected.size() || expected[index] != token) {
+    return Fail("{}: output {} differs from that of the request alone", tracked->spec.key, index);
+  }
+  tracked->tokens.push_back(token);
+}
+
+// Puts down what must follow its output.
+void Simulation::Force(Tracked* tracked) {
+  const SequenceSpec& spec = tracked->spec;
+  const auto prompt_len = static_cast<int32_t>(spec.prompt.size());
+  const int32_t max_tokens = std::min(spec.max_tokens, config_.max_model_len - prompt_len);
+  const auto forced =
+      ForcedBehind(spec, tracked->outputs(), spec.MostForced(tracked->outputs(), max_tokens));
+  if (forced.empty()) return;
+  const auto appended = scheduler_.Append(spec.key, forced, false);
+  for (int32_t i = 0; i < appended.count; ++i) CheckToken(tracked, forced[static_cast<size_t>(i)]);
+  report_.forced += appended.count;
+  const ExpectedOutput& expected = tracked->expected;
+  const bool last =
+      tracked->outputs() == std::ssize(expected.tokens) && expected.finish != SeqFinish::kError;
+  if (appended.finish != (last ? expected.finish : SeqFinish::kNone)) {
+    Fail("{}: wrong finish after forced tokens", spec.key);
+  }
+  if (appended.finish == SeqFinish::kNone) return;
+  tracked->ended = true;
+  tracked->running = false;
 }
 
 // I14, with what the simulation counted itself.

@@ -12,6 +12,7 @@ struct SimulationReport {
   int64_t steps = 0;
   int64_t sequences = 0;
   int64_t tokens = 0;  // sampled
+  int64_t forced = 0;  // put down without sampling
   int64_t preemptions = 0;
   int64_t prefix_hits = 0;  // tokens
   int64_t aborts = 0;       // of live sequences

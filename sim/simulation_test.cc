@@ -17,12 +17,14 @@ TEST(Simulation, InvariantsHoldForEverySeed) {
     total.preemptions += report.preemptions;
     total.prefix_hits += report.prefix_hits;
     total.tokens += report.tokens;
+    total.forced += report.forced;
   }
   // The workloads reach what they are meant to reach.
   EXPECT_GT(total.aborts, static_cast<int64_t>(kSeeds) / 2);
   EXPECT_GT(total.preemptions, static_cast<int64_t>(kSeeds) / 2);
   EXPECT_GT(total.prefix_hits, static_cast<int64_t>(kSeeds) * 10);
   EXPECT_GT(total.tokens, static_cast<int64_t>(kSeeds) * 50);
+  EXPECT_GT(total.forced, static_cast<int64_t>(kSeeds) * 5);
 }
 
 TEST(Simulation, ASeedReplaysExactly) {

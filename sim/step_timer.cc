@@ -36,11 +36,14 @@ MachineSpeed RandomSpeed(Random* random) {
   return speed;
 }
 
+// Output that was appended costs what decodes cost.
 double StepTimer::DecodeCost(const StepPlan& plan) const {
-  if (plan.decode_tokens == 0) return 0.0;
-  double cost = speed_.weights + (speed_.decode_row + speed_.logit_row) * plan.decode_tokens;
-  for (int32_t i = 0; i < plan.decode_tokens; ++i) {
-    cost += speed_.decode_position * Positions(plan.items[static_cast<size_t>(i)]);
+  const int32_t tokens = plan.decode_tokens + plan.appended_tokens;
+  if (tokens == 0) return 0.0;
+  double cost = speed_.weights + (speed_.decode_row + speed_.logit_row) * tokens;
+  for (const PlanItem& item : plan.items) {
+    if (item.first_token >= tokens) break;
+    cost += speed_.decode_position * Positions(item);
   }
   return cost;
 }
@@ -51,7 +54,7 @@ double StepTimer::Cost(const StepPlan& plan) const {
   double cost = std::max(speed_.weights, rows * speed_.batch_row) + speed_.batch_fixed;
   for (size_t i = 0; i < plan.items.size(); ++i) {
     const PlanItem& item = plan.items[i];
-    const bool decode = static_cast<int32_t>(i) < plan.decode_tokens;
+    const bool decode = item.first_token < plan.decode_tokens + plan.appended_tokens;
     cost += (decode ? speed_.decode_position : speed_.prompt_position) * Positions(item);
     if (item.logit_rows == LogitRows::kAll) cost += speed_.logit_row * item.num_tokens;
     if (item.logit_rows == LogitRows::kLast) cost += speed_.logit_row;

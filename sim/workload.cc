@@ -103,6 +103,10 @@ std::vector<SequenceSpec> RandomRequest(const SchedulerConfig& config,
   if (random->Percent(30)) spec.salt.push_back(random->Percent(50) ? 'a' : 'b');
   spec.seed = random->Percent(50) ? 0 : random->Word();
   if (random->Percent(6)) spec.error_at = random->Between(0, 4);
+  if (random->Percent(25)) {
+    spec.forced_every = random->Between(1, 4);
+    spec.num_forced = random->Between(1, 20);
+  }
 
   const bool prompt_logprobs = random->Percent(15);
   const int32_t num_choices = random->Percent(20) ? random->Between(2, 5) : 1;

@@ -9,6 +9,7 @@ namespace vivace::bench {
 namespace {
 
 constexpr uint64_t kSeed = 1;
+constexpr TokenId kToken = 0;
 
 SamplingParams Greedy() {
   SamplingParams params;
@@ -40,7 +41,8 @@ void StepDriver::TouchCache() {
   const ExecutorLimits& limits = executor_.limits();
   const int32_t per_step = std::min(limits.max_sequences, limits.max_batched_tokens);
   for (int32_t slot = 0; slot < per_step; ++slot)
-    executor_.BindSlot(SeqSlot(slot), Greedy(), 0, std::vector<TokenId>{0}, 1);
+    executor_.BindSlot(SeqSlot(slot),
+                       {.params = Greedy(), .tokens = {&kToken, 1}, .prompt_len = 1});
   for (int32_t block = 0; block < limits.num_blocks;) {
     plan_.Clear();
     for (int32_t slot = 0; slot < per_step && block < limits.num_blocks; ++slot) {
@@ -60,7 +62,9 @@ void StepDriver::TouchCache() {
 void StepDriver::Bind(int32_t sequences, int32_t context) {
   const std::vector<TokenId> tokens(static_cast<size_t>(std::max(context, 1)), 0);
   for (int32_t slot = 0; slot < sequences; ++slot)
-    executor_.BindSlot(SeqSlot(slot), Greedy(), 0, tokens, static_cast<int32_t>(tokens.size()));
+    executor_.BindSlot(
+        SeqSlot(slot),
+        {.params = Greedy(), .tokens = tokens, .prompt_len = static_cast<int32_t>(tokens.size())});
 }
 
 void StepDriver::AddItem(int32_t sequence, int32_t first_position, int32_t count, bool sample) {

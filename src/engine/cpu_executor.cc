@@ -5,6 +5,7 @@
 #include "base/thread_pool.h"
 #include "engine/forward.h"
 #include "engine/load_plan.h"
+#include "engine/pooler.h"
 #include "engine/row_sampler.h"
 #include "engine/weights.h"
 
@@ -20,22 +21,23 @@ class CpuExecutor final : public Executor {
         pool_(std::move(pool)),
         forward_(plan, spec, ops, std::move(weights), std::move(memory), pool_.get()),
         sampler_(plan.limits, plan.logit_rows, kernels::GetVocabOps(ops.isa), pool_.get(),
-                 std::move(eos_ids)) {}
+                 std::move(eos_ids)),
+        pooler_(plan.limits, pool_.get()) {}
 
   const ExecutorLimits& limits() const override { return limits_; }
 
-  void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t choice,
-                std::span<const TokenId> tokens, int32_t prompt_len) override {
-    forward_.Bind(slot, prompt_len);
-    sampler_.Bind(slot, params, choice, tokens, prompt_len);
+  void BindSlot(SeqSlot slot, const SlotBinding& binding) override {
+    forward_.Bind(slot, binding.prompt_len);
+    sampler_.Bind(slot, binding);
   }
-  void ReleaseSlot(SeqSlot) override {}
+  void ReleaseSlot(SeqSlot slot) override { sampler_.Release(slot); }
 
   void Launch(const StepPlan& plan) override {
     const int64_t start = SteadyNanos();
     times_ = {};
     forward_.Prepare(plan);
     times_.kernel_ns = Timed([&] { forward_.Run(plan); });
+    times_.sample_ns += Timed([&] { pooler_.Take(plan, &forward_); });
     sampler_.Begin(plan);
     if (const auto rows = sampler_.greedy_rows(); !rows.empty()) {
       times_.kernel_ns += Timed([&] { forward_.Argmax(rows, sampler_.best()); });
@@ -51,7 +53,10 @@ class CpuExecutor final : public Executor {
     times_.total_ns = SteadyNanos() - start;
   }
 
-  void Await(StepResult* result) override { sampler_.Finish(result); }
+  void Await(StepResult* result) override {
+    sampler_.Finish(result);
+    pooler_.Finish(result);
+  }
   StepTimes last_times() const override { return times_; }
 
  private:
@@ -66,6 +71,7 @@ class CpuExecutor final : public Executor {
   const std::unique_ptr<ThreadPool> pool_;
   Forward forward_;
   RowSampler sampler_;
+  Pooler pooler_;
   StepTimes times_;
 };
 

@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 
+#include "engine/testing/fake_constraint.h"
 #include "engine/testing/plan_driver.h"
 #include "engine/testing/tiny_model.h"
 
@@ -17,6 +18,8 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using testing::FakeConstraint;
+using testing::FakeRules;
 using testing::MakeExecutor;
 using testing::PlanDriver;
 using testing::TestConfig;
@@ -104,9 +107,70 @@ TEST_P(CpuExecutorTest, ARebindingContinuesWhereItStopped) {
   std::vector<TokenId> history(whole[0].tokens.begin(), whole[0].tokens.begin() + 48);
   PlanDriver resumed(executor.get());
   resumed.Add(history, params);
-  executor->BindSlot(SeqSlot(0), params, 0, history, 40);
+  executor->BindSlot(SeqSlot(0), {.params = params, .tokens = history, .prompt_len = 40});
   resumed.Finish(0, 12);
   EXPECT_EQ(resumed[0].tokens, whole[0].tokens);
+}
+
+// Constrained rows beside free ones, greedy and drawn: each as alone, and within its rules.
+TEST_P(CpuExecutorTest, ConstrainedAnswersDoNotDependOnTheBatch) {
+  const FakeRules rules{.vocab = 260, .length = 12};
+  SamplingParams greedy;
+  greedy.temperature = 0;
+  for (const SamplingParams& params : {Sampled(5), greedy}) {
+    const auto executor = MakeExecutor(TestConfig(GetParam(), 3), Model(), {});
+    FakeConstraint own(rules);
+    PlanDriver alone(executor.get());
+    alone.Finish(alone.Add(Prompt(1, 30), params, 0, &own), 12);
+    EXPECT_EQ(own.output(), alone[0].output());
+    EXPECT_TRUE(alone[0].ended);
+    for (size_t i = 0; i < 12; ++i) EXPECT_EQ(alone[0].output()[i] % 2, static_cast<int>(i % 2));
+
+    std::vector<FakeConstraint> constraints(12, FakeConstraint(rules));
+    PlanDriver batch(executor.get());
+    std::vector<std::pair<int32_t, int32_t>> parts;
+    for (uint32_t i = 0; i < 24; ++i) {
+      const bool same = i == 6;
+      parts.emplace_back(batch.Add(same ? Prompt(1, 30) : Prompt(100 + i, 1 + i), params, 0,
+                                   i % 2 == 0 ? &constraints[i / 2] : nullptr),
+                         1);
+    }
+    while (batch[6].output().size() < 12) {
+      for (auto& [sequence, count] : parts) count = batch.Next(sequence, 9);
+      batch.Step(parts);
+    }
+    ExpectSame(batch[6], alone[0]);
+    EXPECT_EQ(constraints[3].output(), alone[0].output());
+  }
+}
+
+// Output put down without sampling is what the sampler counts and the cache holds, computed at once
+// or one by one.
+TEST_P(CpuExecutorTest, AppendedOutputIsOutput) {
+  SamplingParams params = Sampled(9);
+  params.frequency_penalty = 1.5f;
+  params.repetition_penalty = 1.3f;
+  params.bad_words = {{3, 4, 5}, {7}};
+  const std::vector<TokenId> appended = {3, 4, 9, 9, 200, 3, 4};
+  const auto executor = MakeExecutor(TestConfig(GetParam()), Model());
+  std::vector<std::vector<TokenId>> outputs;
+  for (const int32_t chunk : {100, 1, 3}) {
+    PlanDriver driver(executor.get());
+    driver.Finish(driver.Add(Prompt(2, 40), params), 3);
+    driver.Append(0, appended);
+    driver.Finish(0, 20, chunk);
+    outputs.push_back(driver[0].output());
+  }
+  EXPECT_EQ(outputs[1], outputs[0]);
+  EXPECT_EQ(outputs[2], outputs[0]);
+  // As when it was bound with it.
+  std::vector<TokenId> history = Prompt(2, 40);
+  history.insert(history.end(), outputs[0].begin(), outputs[0].begin() + 10);
+  PlanDriver resumed(executor.get());
+  resumed.Add(history, params);
+  executor->BindSlot(SeqSlot(0), {.params = params, .tokens = history, .prompt_len = 40});
+  resumed.Finish(0, 10);
+  EXPECT_EQ(resumed[0].output(), std::vector<TokenId>(outputs[0].begin() + 10, outputs[0].end()));
 }
 
 TEST_P(CpuExecutorTest, PromptLogprobsAreThoseOfTheTokensDrawn) {

@@ -10,12 +10,14 @@
 
 #include "kv/kv_groups.h"
 #include "sample/sampling_params.h"
+#include "sample/token_constraint.h"
 #include "sched/step_plan.h"
 
 namespace vivace {
 
 struct ExecutorLimits {
   int32_t vocab = 0;
+  int32_t hidden = 0;              // of a pooled vector; 0: it pools none
   int32_t max_sequences = 0;       // slots
   int32_t max_batched_tokens = 0;  // rows of a step
   int32_t max_model_len = 0;       // tokens of a sequence
@@ -40,17 +42,27 @@ struct StepTimes {
   int64_t total_ns = 0;   // all of Launch
 };
 
+// The sequence a slot is given to.
+struct SlotBinding {
+  const SamplingParams& params;
+  int32_t choice = 0;               // part of the RNG's key
+  std::span<const TokenId> tokens;  // the prompt, then the output before a preemption
+  int32_t prompt_len = 0;
+  // Has accepted that output. Used only in steps that sample a token for the slot, so it need not
+  // outlive the sequence's last one. Null: none.
+  TokenConstraint* constraint = nullptr;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
 
   virtual const ExecutorLimits& limits() const = 0;
 
-  // Gives `slot` to a sequence: sets its sampling state from `params`, choice index (part of the
-  // RNG key) and history. tokens[0, prompt_len) is the prompt; the rest was generated before a
-  // preemption. May allocate; called between steps only. Copies what it needs.
-  virtual void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t choice,
-                        std::span<const TokenId> tokens, int32_t prompt_len) = 0;
+  // Gives `slot` to a sequence and sets its sampling state. May allocate; called between steps
+  // only. Copies what it needs. Tokens that later plans bring beyond those bound and sampled became
+  // output without being sampled (jump-forward).
+  virtual void BindSlot(SeqSlot slot, const SlotBinding& binding) = 0;
   virtual void ReleaseSlot(SeqSlot slot) = 0;
 
   // Starts computing, or computes; `plan` must stay unchanged until Await returns. Never fails:

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "engine/testing/fake_constraint.h"
 #include "engine/testing/plan_driver.h"
 #include "engine/testing/tiny_model.h"
 
@@ -82,9 +83,22 @@ TEST_P(ExecutorAllocationTest, AStepAllocatesNothing) {
   params.max_tokens = 100;
   params.logprobs = 20;
   params.prompt_logprobs = 20;
+  for (TokenId token = 0; token < 200; ++token) params.allowed_token_ids.push_back(token);
+  params.bad_words = {{7, 8, 9}, {10}};
   const std::vector<TokenId> prompt(300, 1);
-  for (int32_t slot = 0; slot < 40; ++slot)
-    executor->BindSlot(SeqSlot(slot), params, 0, prompt, 300);
+  std::vector<testing::FakeConstraint> constraints;
+  constraints.reserve(20);
+  for (int i = 0; i < 20; ++i) {
+    constraints.emplace_back(testing::FakeRules{.vocab = model.file().spec().vocab});
+  }
+  for (int32_t slot = 0; slot < 40; ++slot) {
+    executor->BindSlot(
+        SeqSlot(slot),
+        {.params = params,
+         .tokens = prompt,
+         .prompt_len = 300,
+         .constraint = slot < 20 ? &constraints[static_cast<size_t>(slot)] : nullptr});
+  }
 
   StepPlan full,
       small;  // a full step is the first this result sees, and the small one comes between
@@ -105,6 +119,32 @@ TEST_P(ExecutorAllocationTest, AStepAllocatesNothing) {
   EXPECT_EQ(after - before, 0);
   EXPECT_EQ(result.sampled.size(), 40u);
   EXPECT_EQ(result.logprob_rows.size(), 299u + 172u + 40u);
+}
+
+TEST_P(ExecutorAllocationTest, PoolingAllocatesNothing) {
+  const testing::TinyModel model({.context = 512});
+  const auto executor = testing::MakeExecutor(testing::TestConfig(GetParam(), 3), model.file());
+  const std::vector<TokenId> prompt(300, 1);
+  for (int32_t slot = 0; slot < 2; ++slot) {
+    executor->BindSlot(SeqSlot(slot), {.params = {}, .tokens = prompt, .prompt_len = 300});
+  }
+  StepPlan plan;
+  AddItem(&plan, 0, 300, LogitRows::kPoolAll);
+  AddItem(&plan, 1, 100, LogitRows::kPoolLast);
+  for (PlanItem& item : plan.items) {
+    item.sample = false;
+    item.pool_ends = true;
+  }
+  StepResult results[2];
+  for (StepResult& result : results) {
+    executor->Launch(plan);
+    executor->Await(&result);
+  }
+  const int64_t before = allocations.load();
+  executor->Launch(plan);
+  executor->Await(&results[0]);
+  EXPECT_EQ(allocations.load() - before, 0);
+  EXPECT_EQ(results[0].pooled.size(), 2u);
 }
 
 TEST(ExecutorAllocationTest, TheCounterCounts) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/row_ops.h"
 #include "kernels/vocab_ops.h"
 
 namespace vivace {
@@ -310,6 +311,12 @@ float* Forward::Logits(std::span<const int32_t> rows) {
                 .logits_stride = logits_stride_},
                workspace_, *pool_);
   return logits_;
+}
+
+std::span<const float> Forward::NormedHidden(int32_t row) {
+  float* x = x_ + int64_t{row} * hidden_;
+  if (weights_.final_norm.present()) kernels::NormRow(weights_.final_norm, x, hidden_, x);
+  return {x, static_cast<size_t>(hidden_)};
 }
 
 void Forward::Argmax(std::span<const int32_t> rows, TokenId* best) {

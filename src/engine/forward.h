@@ -43,6 +43,9 @@ class Forward {
   float* Logits(std::span<const int32_t> rows);
   // The best token of hidden rows, any number of them; -1 for a row that is not finite.
   void Argmax(std::span<const int32_t> rows, TokenId* best);
+  // One of the last Run's hidden rows after the final norm; at most once a row, which then has no
+  // logits any more. Any worker.
+  std::span<const float> NormedHidden(int32_t row);
   int64_t logits_stride() const { return logits_stride_; }
 
  private:

@@ -11,6 +11,7 @@
 #include "base/cgroup.h"
 #include "base/units.h"
 #include "engine/arena.h"
+#include "engine/pooler.h"
 #include "engine/rope_table.h"
 #include "engine/row_sampler.h"
 #include "engine/spec_check.h"
@@ -146,7 +147,7 @@ size_t ActivationBytes(const MemoryPlan& plan) {
 }
 
 size_t TableBytes(const MemoryPlan& plan, const model::ModelSpec& spec) {
-  size_t bytes = RowSampler::Bytes(plan.limits, plan.shape.threads);
+  size_t bytes = RowSampler::Bytes(plan.limits, plan.shape.threads) + Pooler::Bytes(plan.limits);
   std::vector<const model::RopeSpec*> kinds;  // layers share a table of each
   for (const model::LayerSpec& layer : spec.layers) {
     if (layer.recurrent) continue;
@@ -349,6 +350,7 @@ Result<MemoryPlan> PlanMemory(const EngineConfig& config, const model::ModelSpec
   }
   plan.activation_bytes = ActivationBytes(plan);
   plan.limits = {.vocab = spec.vocab,
+                 .hidden = spec.hidden,
                  .max_sequences = plan.shape.max_sequences,
                  .max_batched_tokens = config.max_num_batched_tokens,
                  .max_model_len = max_model_len,

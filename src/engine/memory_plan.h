@@ -23,13 +23,13 @@ struct MemoryPlan {
   size_t kv_bytes = 0;        // all blocks of the pool
   size_t state_bytes = 0;     // of recurrent layers, for all sequences that run at once
   kernels::WorkspaceShape shape;
-  size_t workspace_bytes = 0;      // of the block ops
-  int32_t logit_rows = 0;          // rows of logits computed at once
-  int64_t logits_stride = 0;       // floats
-  int32_t query_cols = 0;          // floats of a row's queries, or of what a recurrent layer reads;
-  int32_t attended_cols = 0;       // and of what attention makes of queries
-  size_t activation_bytes = 0;     // between the block ops
-  size_t table_bytes = 0;          // RoPE tables and what sampling keeps, in memory of their own
+  size_t workspace_bytes = 0;   // of the block ops
+  int32_t logit_rows = 0;       // rows of logits computed at once
+  int64_t logits_stride = 0;    // floats
+  int32_t query_cols = 0;       // floats of a row's queries, or of what a recurrent layer reads;
+  int32_t attended_cols = 0;    // and of what attention makes of queries
+  size_t activation_bytes = 0;  // between the block ops
+  size_t table_bytes = 0;  // RoPE tables, what sampling and pooling keep, in memory of their own
   std::vector<std::string> notes;  // what the model does not let the configuration have, for people
 };
 

@@ -64,6 +64,7 @@ ActiveRequest::ActiveRequest(RequestId id_in, GenerationRequest request_in)
   prompt_logprobs.stride = sampling.prompt_logprobs;
   prompt_logprobs.chosen.resize(request.prompt.size());
   prompt_logprobs.num_top.resize(request.prompt.size());
+  prompt_logprobs.rank.resize(request.prompt.size());
   prompt_logprobs.top.resize(request.prompt.size() * static_cast<size_t>(prompt_logprobs.stride));
 }
 

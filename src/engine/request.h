@@ -15,7 +15,9 @@
 
 #include "base/ids.h"
 #include "engine/mpsc_list.h"
+#include "engine/timeline.h"
 #include "sample/sampling_params.h"
+#include "sample/token_constraint.h"
 #include "sched/step_plan.h"
 
 namespace vivace {
@@ -24,16 +26,33 @@ struct GenerationRequest {
   std::vector<TokenId> prompt;  // not empty, each < vocab
   SamplingParams sampling;
   int32_t num_choices = 1;
+  // An embedding of the prompt instead of an answer: one choice, no token is sampled.
+  Pooling pooling = Pooling::kNone;
   int32_t priority = 0;    // lower is sooner, then first come first served
   std::string cache_salt;  // prefix blocks are shared only under the same salt
+  // Steady clock: what has not ended by then ends with kDeadline, between two steps. 0: never.
+  int64_t deadline_ns = 0;
+  // Ends with kQueueTimeout if it was not scheduled within this time of its submission. 0: it
+  // waits.
+  int64_t max_queue_ns = 0;
+  // What each choice may say: one for each, which may be null; or none at all. The engine's own
+  // until the choice has finished; then the consumer may ask them what became of it.
+  std::vector<std::unique_ptr<TokenConstraint>> constraints;
+
+  TokenConstraint* constraint(int32_t choice) const {
+    const auto i = static_cast<size_t>(choice);
+    return i < constraints.size() ? constraints[i].get() : nullptr;
+  }
 };
 
 enum class FinishReason : uint8_t {
-  kNone,     // still running
-  kStop,     // EOS, a stop id, or (decided by the consumer) a stop string
-  kLength,   // max_tokens or the context's end
-  kAborted,  // by Abort
-  kError,    // non-finite logits, or the engine is going away
+  kNone,          // still running
+  kStop,          // EOS, a stop id, a constraint's end, or (decided by the consumer) a stop string
+  kLength,        // max_tokens or the context's end
+  kAborted,       // by Abort
+  kDeadline,      // GenerationRequest::deadline_ns passed
+  kQueueTimeout,  // it waited for max_queue_ns
+  kError,         // non-finite logits, a broken constraint, or the engine is going away
 };
 
 // The tokens of one choice. Single producer (engine thread), single consumer; capacity is fixed at
@@ -48,6 +67,7 @@ class TokenStream {
   // Engine thread.
   void Push(TokenId token, const TokenLogprob* chosen, std::span<const TokenLogprob> top);
   void Finish(FinishReason reason, TokenId stop_token);
+  int32_t pushed() const { return pushed_; }
 
   // Consumer. Tokens published since the last call.
   std::span<const TokenId> Read();
@@ -57,8 +77,8 @@ class TokenStream {
   std::span<const TokenLogprob> top(int32_t i) const;
   // kNone until the producer finished AND every token was read.
   FinishReason finish_reason() const;
-  // The EOS or stop id that ended it, or -1. It was published as the last token, and counts as one;
-  // its text is not part of the answer.
+  // The EOS or stop id that ended it, or -1, as when a constraint's output is complete. It was
+  // published as the last token, and counts as one; its text is not part of the answer.
   TokenId stop_token() const { return stop_token_; }
 
  private:
@@ -80,6 +100,7 @@ struct PromptLogprobs {
   std::vector<TokenLogprob> chosen;  // [prompt]; entry 0 has no value
   std::vector<TokenLogprob> top;     // [prompt, stride]
   std::vector<int8_t> num_top;
+  std::vector<int32_t> rank;  // of `chosen`, 1 = most likely
   int32_t stride = 0;
 };
 
@@ -99,7 +120,9 @@ class ActiveRequest {
   const GenerationRequest request;
   std::vector<std::unique_ptr<TokenStream>> choices;
   PromptLogprobs prompt_logprobs;
+  std::vector<float> pooled;  // [hidden]; complete once the choice has finished with kLength
   RequestTimes times;
+  Timeline timeline;
   // Prompt tokens found in the prefix cache at first schedule.
   std::atomic<int32_t> cached_tokens{0};
   std::atomic<int32_t> preemptions{0};

@@ -40,14 +40,15 @@ void RowSampler::Reserve(StepResult* result) const {
   const auto rows = static_cast<size_t>(limits_.max_batched_tokens);
   result->sampled.reserve(static_cast<size_t>(limits_.max_sequences));
   result->prompt_rows.reserve(static_cast<size_t>(limits_.max_sequences));
+  result->pooled.reserve(static_cast<size_t>(limits_.max_sequences));
   result->logprob_rows.reserve(rows);
   result->top_logprobs.reserve(rows * limits::kMaxTopLogprobs);
 }
 
-void RowSampler::Bind(SeqSlot slot, const SamplingParams& params, int32_t choice,
-                      std::span<const TokenId> tokens, int32_t prompt_len) {
-  slots_[static_cast<size_t>(slot.value)].Bind(params, choice, tokens, prompt_len, eos_ids_,
-                                               limits_.max_model_len);
+void RowSampler::Bind(SeqSlot slot, const SlotBinding& binding) {
+  At(slot).constraint = binding.constraint;
+  At(slot).state.Bind(binding.params, binding.choice, binding.tokens, binding.prompt_len, eos_ids_,
+                      limits_.max_model_len);
 }
 
 void RowSampler::Begin(const StepPlan& plan) {
@@ -64,8 +65,11 @@ void RowSampler::Begin(const StepPlan& plan) {
 }
 
 void RowSampler::ListItem(int32_t index, const PlanItem& item) {
-  const SamplerState& state = slots_[static_cast<size_t>(item.slot.value)];
-  const SamplingParams& params = state.params();
+  Slot& slot = At(item.slot);
+  const SamplingParams& params = slot.state.params();
+  slot.state.Follow(item.first_position, std::span(plan_->tokens)
+                                             .subspan(static_cast<size_t>(item.first_token),
+                                                      static_cast<size_t>(item.num_tokens)));
   const int32_t last = item.first_token + item.num_tokens - 1;
   const int32_t dropped = item.first_logit_row() - logit_rows_;  // of the plan's rows before those
   logit_rows_ += item.end_logit_row() - item.first_logit_row();
@@ -86,7 +90,7 @@ void RowSampler::ListItem(int32_t index, const PlanItem& item) {
   LogitRow wanted{.row = last - dropped,
                   .item = index,
                   .sampled = static_cast<int32_t>(result_.sampled.size())};
-  if (params.logprobs < 0 && state.TakesArgmax()) {
+  if (params.logprobs < 0 && slot.constraint == nullptr && slot.state.TakesArgmax()) {
     greedy_rows_.push_back(wanted.row);
     greedy_sampled_.push_back(wanted.sampled);
     result_.sampled.push_back({.item = index});
@@ -139,8 +143,27 @@ void RowSampler::TakeBest() {
     }
     sampled.token = best_[i];
     const PlanItem& item = plan_->items[static_cast<size_t>(sampled.item)];
-    slots_[static_cast<size_t>(item.slot.value)].Accept(best_[i]);
+    At(item.slot).state.Accept(best_[i]);
   }
+}
+
+void RowSampler::Draw(const PlanItem& item, std::span<float> logits, SampleScratch* scratch,
+                      SampledToken* sampled) {
+  auto& [state, constraint] = At(item.slot);
+  std::span<const uint32_t> allowed;
+  if (constraint != nullptr && constraint->FillMask(state.remaining(), scratch->mask)) {
+    allowed = scratch->mask;
+  }
+  const int32_t position = item.first_position + item.num_tokens;
+  const auto drawn = state.Sample(ops_, logits, position, scratch, allowed);
+  if (!drawn) {
+    sampled->error = SampleError::kNonFiniteLogits;
+    return;
+  }
+  sampled->token = *drawn;
+  if (constraint == nullptr) return;
+  if (!constraint->Accept(*drawn)) sampled->error = SampleError::kRefused;
+  sampled->ends = constraint->Done() || std::ranges::find(eos_ids_, *drawn) != eos_ids_.end();
 }
 
 void RowSampler::TakeRow(const LogitRow& row, std::span<float> logits, SampleScratch* scratch) {
@@ -148,14 +171,9 @@ void RowSampler::TakeRow(const LogitRow& row, std::span<float> logits, SampleScr
   TokenId token = row.prompt_token;
   if (row.sampled >= 0) {
     SampledToken& sampled = result_.sampled[static_cast<size_t>(row.sampled)];
-    const int32_t position = item.first_position + item.num_tokens;
-    const auto drawn =
-        slots_[static_cast<size_t>(item.slot.value)].Sample(ops_, logits, position, scratch);
-    if (!drawn) {
-      sampled.error = SampleError::kNonFiniteLogits;
-      return;
-    }
-    token = sampled.token = *drawn;
+    Draw(item, logits, scratch, &sampled);
+    if (sampled.error != SampleError::kNone) return;
+    token = sampled.token;
   }
   if (row.logprob_row < 0) return;
   LogprobRow& out = result_.logprob_rows[static_cast<size_t>(row.logprob_row)];

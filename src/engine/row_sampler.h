@@ -3,7 +3,8 @@
 // of every slot.
 //
 // Per step: Begin; TakeBest, if there are greedy_rows; NextRows / Take until NextRows is empty;
-// Finish. Bind allocates; the rest does not. Rows are sampled in parallel on the pool.
+// Finish. Bind allocates; the rest does not. Rows are sampled in parallel on the pool, each from
+// its constraint's mask to the constraint's Accept by one worker.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +38,8 @@ class RowSampler {
   RowSampler(const ExecutorLimits& limits, int32_t rows_at_once, const kernels::VocabOps& ops,
              ThreadPool* pool, std::vector<TokenId> eos_ids);
 
-  void Bind(SeqSlot slot, const SamplingParams& params, int32_t choice,
-            std::span<const TokenId> tokens, int32_t prompt_len);
+  void Bind(SeqSlot slot, const SlotBinding& binding);
+  void Release(SeqSlot slot) { At(slot).constraint = nullptr; }
 
   // Lists the plan's rows and lays out the result. `plan` must live until Finish.
   void Begin(const StepPlan& plan);
@@ -58,17 +59,25 @@ class RowSampler {
   void Finish(StepResult* result);
 
  private:
+  struct Slot {
+    SamplerState state;
+    TokenConstraint* constraint = nullptr;
+  };
+
+  Slot& At(SeqSlot slot) { return slots_[static_cast<size_t>(slot.value)]; }
   void Reserve(StepResult* result) const;  // for the largest step
   void ListItem(int32_t index, const PlanItem& item);
   void AddLogprobRow(LogitRow* row, int32_t wanted);
   void TakeRow(const LogitRow& row, std::span<float> logits, SampleScratch* scratch);
+  void Draw(const PlanItem& item, std::span<float> logits, SampleScratch* scratch,
+            SampledToken* sampled);
 
   const ExecutorLimits limits_;
   const int32_t rows_at_once_;
   const kernels::VocabOps& ops_;
   ThreadPool* const pool_;
   const std::vector<TokenId> eos_ids_;
-  std::vector<SamplerState> slots_;
+  std::vector<Slot> slots_;
   std::vector<SampleScratch> scratch_;  // per worker
   const StepPlan* plan_ = nullptr;
   std::vector<int32_t> greedy_rows_;

@@ -1,9 +1,12 @@
 #include "engine/step_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/limits.h"
 
 namespace vivace {
 namespace {
@@ -37,6 +40,8 @@ EngineConfig WithSeed(EngineConfig config) {
   return config;
 }
 
+constexpr double kRateMemoryNs = 10e9;  // a step this long ago counts a third
+
 FinishReason ReasonOf(SeqFinish finish) {
   switch (finish) {
     case SeqFinish::kNone:
@@ -62,6 +67,8 @@ StepLoop::StepLoop(const EngineConfig& config, std::unique_ptr<Executor> executo
       scheduler_config_(MakeSchedulerConfig(config_, limits_)),
       scheduler_(scheduler_config_) {
   scheduler_.Reserve(&plan_, &changes_, &effects_);
+  slot_keys_.resize(static_cast<size_t>(limits_.max_sequences));
+  forced_.reserve(limits::kMaxForcedTokens);
   PublishStats(0);
   thread_ = std::thread([this] { Run(); });
 }
@@ -74,6 +81,14 @@ Status StepLoop::Admit(GenerationRequest* request) {
   const auto prompt = static_cast<int64_t>(request->prompt.size());
   SamplingParams& sampling = request->sampling;
   VIVACE_RETURN_IF_ERROR(Validate(sampling, limits_.vocab));
+  if (request->pooling != Pooling::kNone) {
+    if (limits_.hidden == 0) {
+      return Fail(ErrorCode::kUnsupported, "no_embeddings", "", "this model gives no embeddings");
+    }
+    request->num_choices = 1;
+    sampling.max_tokens = 0;
+    sampling.logprobs = sampling.prompt_logprobs = -1;
+  }
   if (prompt == 0) {
     return Fail(ErrorCode::kInvalidArgument, "empty_prompt", "prompt",
                 "the prompt is empty; give at least one token");
@@ -114,6 +129,9 @@ Result<RequestPtr> StepLoop::Submit(GenerationRequest request, void* consumer) {
   const auto tokens = static_cast<int64_t>(request.prompt.size());
   auto active = std::make_shared<ActiveRequest>(id, std::move(request));
   active->consumer = consumer;
+  if (active->request.pooling != Pooling::kNone) {
+    active->pooled.resize(static_cast<size_t>(limits_.hidden));
+  }
   active->times.arrived_ns.store(SteadyNanos(), std::memory_order_relaxed);
 
   const std::lock_guard lock(submit_mutex_);
@@ -184,6 +202,7 @@ void StepLoop::Run() {
       scheduler_.ResetPrefixCache();
     }
     TakeInbox();
+    EndLate();
     if (!Step()) Park(seen);
   }
   EndAll();
@@ -225,8 +244,14 @@ void StepLoop::AddSequences(const RequestPtr& request) {
                     .stop_ids = stop_ids,
                     .cache_salt = wanted.cache_salt,
                     .adapter = long_prompt ? "long prompt" : "",
-                    .prompt_logprobs = choice == 0 && sampling.prompt_logprobs >= 0});
+                    .prompt_logprobs = choice == 0 && sampling.prompt_logprobs >= 0,
+                    .pooling = wanted.pooling});
   }
+  if (wanted.deadline_ns > 0 || wanted.max_queue_ns > 0) {
+    timed_.push_back(request);
+    next_timeout_ns_ = 0;
+  }
+  for (const SeqKey key : request->keys) StartForced(key);
 }
 
 void StepLoop::TakeAborts(ActiveRequest* request) {
@@ -239,9 +264,42 @@ void StepLoop::TakeAborts(ActiveRequest* request) {
   }
 }
 
+// Those whose time is up. What else could be late when nothing runs? Only what runs or waits has a
+// time, and while any does there are steps.
+void StepLoop::EndLate() {
+  if (timed_.empty()) return;
+  const int64_t now = SteadyNanos();
+  if (now < next_timeout_ns_) return;
+  next_timeout_ns_ = kNever;
+  for (size_t i = 0; i < timed_.size();) {
+    const RequestPtr request = timed_[i];
+    const GenerationRequest& wanted = request->request;
+    const int64_t deadline = wanted.deadline_ns > 0 ? wanted.deadline_ns : kNever;
+    const bool waits = wanted.max_queue_ns > 0 && request->times.scheduled_ns == 0;
+    const int64_t start = waits ? request->times.arrived_ns + wanted.max_queue_ns : kNever;
+    if (now < std::min(deadline, start)) {
+      next_timeout_ns_ = std::min({next_timeout_ns_, deadline, start});
+      ++i;
+    } else {
+      EndRequest(*request, now >= deadline ? FinishReason::kDeadline : FinishReason::kQueueTimeout);
+    }
+  }
+}
+
+void StepLoop::EndRequest(const ActiveRequest& request, FinishReason reason) {
+  for (const SeqKey key : request.keys) {
+    if (Find(key) == nullptr) continue;
+    scheduler_.Abort(key);
+    FinishChoice(key, reason, -1);
+  }
+}
+
 // One step; false if there was nothing to do.
 bool StepLoop::Step() {
   const int64_t began_ns = SteadyNanos();
+  const int64_t prompt_tokens = totals_.prompt_tokens;
+  last_plan_ns_ = std::exchange(plan_ns_, began_ns);
+  last_cause_ = scheduler_.wait_cause();
   scheduler_.Plan(&plan_, &changes_);
   ApplyChanges();
   if (plan_.empty()) return false;
@@ -253,11 +311,23 @@ bool StepLoop::Step() {
   executor_->Await(&result_);
   result_.elapsed_ns = SteadyNanos() - launched_ns;
   scheduler_.Commit(plan_, result_, &effects_);
+  RecordStep(began_ns, SteadyNanos());
   totals_.step += 1;
   totals_.prompt_tokens += plan_.prefill_tokens;
   Deliver(effects_, result_);
-  CountTime(SteadyNanos() - began_ns);
+  const int64_t step_ns = SteadyNanos() - began_ns;
+  CountTime(step_ns);
+  MeasurePromptRate(totals_.prompt_tokens - prompt_tokens, step_ns);
   return true;
+}
+
+// Steps of decodes alone count while anybody waits: then it is they that hold the queue up.
+void StepLoop::MeasurePromptRate(int64_t tokens, int64_t step_ns) {
+  if (tokens == 0 && totals_.waiting == 0) return;
+  const double keep = std::exp(static_cast<double>(-step_ns) / kRateMemoryNs);
+  rate_tokens_ = rate_tokens_ * keep + static_cast<double>(tokens);
+  rate_ns_ = rate_ns_ * keep + static_cast<double>(step_ns);
+  totals_.prompt_tokens_per_s = static_cast<int64_t>(rate_tokens_ / rate_ns_ * 1e9);
 }
 
 void StepLoop::CountTime(int64_t step_ns) {
@@ -268,30 +338,94 @@ void StepLoop::CountTime(int64_t step_ns) {
   const auto bound = std::lower_bound(kStepBoundsMs.begin(), kStepBoundsMs.end(),
                                       static_cast<double>(step_ns) * 1e-6);
   totals_.step_buckets[static_cast<size_t>(bound - kStepBoundsMs.begin())] += 1;
+  const auto tokens_bound = std::lower_bound(kStepBoundsTokens.begin(), kStepBoundsTokens.end(),
+                                             static_cast<double>(plan_.tokens.size()));
+  totals_.token_buckets[static_cast<size_t>(tokens_bound - kStepBoundsTokens.begin())] += 1;
+  totals_.computed_tokens += std::ssize(plan_.tokens);
 }
 
 void StepLoop::ApplyChanges() {
   for (const SeqSlot slot : changes_.released) executor_->ReleaseSlot(slot);
   for (const SeqKey key : changes_.preempted) {
-    if (Live* live = Find(key)) live->request->preemptions.fetch_add(1, std::memory_order_relaxed);
+    Live* live = Find(key);
+    if (live == nullptr) continue;
+    live->request->preemptions.fetch_add(1, std::memory_order_relaxed);
+    live->request->timeline.Add({.at_ns = plan_ns_,
+                                 .step = plan_.step,
+                                 .kind = TimelineKind::kPreempted,
+                                 .bound = StepBound::kKvRoom,
+                                 .choice = live->choice});
   }
   for (const PlanChanges::Bound& bound : changes_.bound) {
     Live* live = Find(bound.key);
     ActiveRequest* request = live->request.get();
-    executor_->BindSlot(bound.slot, request->request.sampling, bound.choice, bound.tokens,
-                        bound.prompt_len);
+    executor_->BindSlot(bound.slot, {.params = request->request.sampling,
+                                     .choice = bound.choice,
+                                     .tokens = bound.tokens,
+                                     .prompt_len = bound.prompt_len,
+                                     .constraint = request->request.constraint(bound.choice)});
+    RecordChange(bound);
     if (!bound.first_time) continue;
-    totals_.prompt_tokens += bound.cached_tokens;
-    if (bound.choice == 0) {
-      request->cached_tokens.store(bound.cached_tokens, std::memory_order_relaxed);
-    }
+    const int32_t cached = std::min(bound.cached_tokens, bound.prompt_len);
+    totals_.prompt_tokens += cached;
+    if (bound.choice == 0) request->cached_tokens.store(cached, std::memory_order_relaxed);
     LeaveQueue(request);
+  }
+}
+
+// A sequence that was there when the step before was planned has waited for what held that one up.
+void StepLoop::RecordChange(const PlanChanges::Bound& bound) {
+  slot_keys_[static_cast<size_t>(bound.slot.value)] = bound.key;
+  Live* live = Find(bound.key);
+  const int64_t arrived = live->request->times.arrived_ns.load(std::memory_order_relaxed);
+  const bool waited = !bound.first_time || arrived < last_plan_ns_;
+  live->request->timeline.Add(
+      {.at_ns = plan_ns_,
+       .step = plan_.step,
+       .kind = bound.first_time ? TimelineKind::kStarted : TimelineKind::kResumed,
+       .cause = waited ? last_cause_ : WaitCause::kNone,
+       .choice = bound.choice,
+       .tokens = std::min(bound.cached_tokens, bound.prompt_len)});
+}
+
+// Chunks of prompts as events, decodes as sums; output that was not sampled is computed in chunks
+// too, and is a decode.
+void StepLoop::RecordStep(int64_t began_ns, int64_t ended_ns) {
+  const auto answers = static_cast<size_t>(plan_.decode_tokens);  // they come first
+  const bool kv_bound =
+      !changes_.preempted.empty() || scheduler_.wait_cause() == WaitCause::kKvRoom;
+  TimelineEvent event;
+  event.at_ns = ended_ns;
+  event.step = plan_.step;
+  event.kind = TimelineKind::kPrompt;
+  event.bound = kv_bound                    ? StepBound::kKvRoom
+                : plan_.prefill_tokens == 0 ? StepBound::kDecode
+                                            : StepBound::kPrompts;
+  event.step_answers = plan_.decode_tokens;
+  event.step_prompts = static_cast<int32_t>(plan_.items.size() - answers);
+  event.step_prompt_tokens = plan_.prefill_tokens;
+  event.step_ns = ended_ns - began_ns;
+  for (size_t i = 0; i < plan_.items.size(); ++i) {
+    const PlanItem& item = plan_.items[i];
+    Live* live = Find(slot_keys_[static_cast<size_t>(item.slot.value)]);
+    if (live == nullptr) continue;
+    Timeline& timeline = live->request->timeline;
+    if (i < answers || item.first_position >= std::ssize(live->request->request.prompt)) {
+      timeline.AddDecode(event.step_ns, event.step_answers, plan_.prefill_tokens > 0, kv_bound);
+      continue;
+    }
+    event.choice = live->choice;
+    event.tokens = item.num_tokens;
+    event.position = item.first_position;
+    timeline.Add(event);
   }
 }
 
 void StepLoop::Deliver(const Effects& effects, const StepResult& result) {
   for (const Effects::PromptRows& rows : effects.prompt_rows) DeliverPromptRows(rows, result);
+  for (const Effects::Pooled& pooled : effects.pooled) DeliverPooled(pooled);
   for (const Effects::Output& output : effects.outputs) DeliverToken(output, result);
+  for (const Effects::Output& output : effects.outputs) JumpForward(output.key);
 }
 
 void StepLoop::DeliverPromptRows(const Effects::PromptRows& rows, const StepResult& result) {
@@ -304,9 +438,15 @@ void StepLoop::DeliverPromptRows(const Effects::PromptRows& rows, const StepResu
     const int32_t count = std::min(row.num_top, out.stride);
     out.chosen[at] = row.chosen;
     out.num_top[at] = static_cast<int8_t>(count);
+    out.rank[at] = row.rank;
     std::copy_n(result.top_logprobs.begin() + row.first_top, count,
                 out.top.begin() + static_cast<ptrdiff_t>(at) * out.stride);
   }
+}
+
+void StepLoop::DeliverPooled(const Effects::Pooled& pooled) {
+  if (Live* live = Find(pooled.key))
+    std::ranges::copy(pooled.values, live->request->pooled.begin());
 }
 
 void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& result) {
@@ -315,6 +455,8 @@ void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& res
   const RequestPtr request = live->request;
   TokenStream& stream = *request->choices[static_cast<size_t>(live->choice)];
   if (output.token >= 0) {
+    Publish(live, live->opening);
+    live->opening.clear();
     if (output.logprob_row >= 0) {
       const LogprobRow& row = result.logprob_rows[static_cast<size_t>(output.logprob_row)];
       stream.Push(
@@ -326,11 +468,76 @@ void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& res
     }
     totals_.generation_tokens += 1;
     if (request->times.first_token_ns.load(std::memory_order_relaxed) == 0) {
-      request->times.first_token_ns.store(SteadyNanos(), std::memory_order_relaxed);
+      const int64_t now = SteadyNanos();
+      request->times.first_token_ns.store(now, std::memory_order_relaxed);
+      request->timeline.Add({.at_ns = now,
+                             .step = plan_.step,
+                             .kind = TimelineKind::kFirstToken,
+                             .choice = live->choice});
     }
   }
   if (output.finish != SeqFinish::kNone) {
     FinishChoice(output.key, ReasonOf(output.finish), output.stop_token);
+  } else {
+    Tell(request);
+  }
+}
+
+// Publishes tokens that were not sampled.
+void StepLoop::Publish(Live* live, std::span<const TokenId> tokens) {
+  TokenStream& stream = *live->request->choices[static_cast<size_t>(live->choice)];
+  for (const TokenId token : tokens) stream.Push(token, nullptr, {});
+  totals_.generation_tokens += std::ssize(tokens);
+  totals_.forced_tokens += std::ssize(tokens);
+}
+
+// What must come next goes into forced_ and behind the sequence's output; false if nothing must, or
+// the constraint went back on it, which ends the sequence.
+bool StepLoop::TakeForced(SeqKey key, int32_t limit, Scheduler::Appended* appended) {
+  TokenConstraint* constraint = Find(key)->forces;
+  forced_.clear();
+  constraint->Forced(std::min(limit, limits::kMaxForcedTokens), &forced_);
+  const auto accepted = [constraint](TokenId token) { return constraint->Accept(token); };
+  if (!std::ranges::all_of(forced_, accepted)) {
+    scheduler_.Abort(key);
+    FinishChoice(key, FinishReason::kError, -1);
+    return false;
+  }
+  if (forced_.empty()) return false;
+  *appended = scheduler_.Append(key, forced_, constraint->Done());
+  forced_.resize(static_cast<size_t>(appended->count));
+  return true;
+}
+
+// Before a sequence's first step: what its output must begin with is computed with the prompt, and
+// published when that is done. One token at least is left to sample, unless all is said already.
+void StepLoop::StartForced(SeqKey key) {
+  Live* live = Find(key);
+  const SamplingParams& sampling = live->request->request.sampling;
+  const bool wants_logprobs = sampling.logprobs >= 0 || sampling.prompt_logprobs >= 0;
+  live->forces = wants_logprobs ? nullptr : live->request->request.constraint(live->choice);
+  if (live->forces == nullptr || sampling.max_tokens < 2) return;
+  Scheduler::Appended appended;
+  if (!TakeForced(key, sampling.max_tokens - 1, &appended)) return;
+  if (appended.finish == SeqFinish::kNone) {
+    live->opening = forced_;
+  } else {
+    Publish(live, forced_);
+    FinishChoice(key, ReasonOf(appended.finish), appended.stop_token);
+  }
+}
+
+// After a sequence's token: what must follow it is published now and computed by the next steps.
+void StepLoop::JumpForward(SeqKey key) {
+  Live* live = Find(key);
+  if (live == nullptr || live->forces == nullptr) return;
+  const RequestPtr request = live->request;
+  const TokenStream& stream = *request->choices[static_cast<size_t>(live->choice)];
+  Scheduler::Appended appended;
+  if (!TakeForced(key, request->request.sampling.max_tokens - stream.pushed(), &appended)) return;
+  Publish(live, forced_);
+  if (appended.finish != SeqFinish::kNone) {
+    FinishChoice(key, ReasonOf(appended.finish), appended.stop_token);
   } else {
     Tell(request);
   }
@@ -345,7 +552,10 @@ void StepLoop::FinishChoice(SeqKey key, FinishReason reason, TokenId stop_token)
   free_live_.push_back(static_cast<uint32_t>(key & 0xffffffff));
   if (--request->open_choices == 0) {
     LeaveQueue(request.get());
-    request->times.finished_ns.store(SteadyNanos(), std::memory_order_relaxed);
+    const int64_t now = SteadyNanos();
+    request->times.finished_ns.store(now, std::memory_order_relaxed);
+    request->timeline.Add({.at_ns = now, .step = plan_.step, .kind = TimelineKind::kFinished});
+    std::erase(timed_, request);
   }
   Tell(request);
 }
@@ -391,6 +601,8 @@ SeqKey StepLoop::NewKey(const RequestPtr& request, int32_t choice) {
   Live& live = live_[index];
   live.request = request;
   live.choice = choice;
+  live.forces = nullptr;
+  live.opening.clear();
   return (uint64_t{live.generation} << 32) | index;
 }
 
@@ -406,6 +618,10 @@ void StepLoop::PublishStats(int64_t step_started_ns) {
   const SchedulerStats now = scheduler_.stats();
   totals_.running = now.running;
   totals_.waiting = now.waiting;
+  totals_.waiting_for_room =
+      now.waiting > 0 && scheduler_.wait_cause() == WaitCause::kKvRoom ? 1 : 0;
+  totals_.queued_requests = queued_requests_.load(std::memory_order_relaxed);
+  totals_.queued_tokens = queued_tokens_.load(std::memory_order_relaxed);
   totals_.blocks_total = now.blocks_total;
   totals_.blocks_used = now.blocks_used;
   totals_.blocks_cached = now.blocks_cached;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <limits>
 #include <mutex>
 #include <thread>
 
@@ -30,12 +31,15 @@ class StepLoop final : public Engine {
   void Stop() override;
 
  private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
   enum class State : uint8_t { kRunning, kDraining, kStopped };
   // One sequence in the scheduler. Addressed by SeqKey: generation in the high half, index below.
   struct Live {
     RequestPtr request;
     int32_t choice = 0;
     uint32_t generation = 0;
+    TokenConstraint* forces = nullptr;  // asked for tokens that must follow; null: nobody
+    std::vector<TokenId> opening;       // these, from before the first; not published yet
   };
   using Inbox = MpscList<ActiveRequest, &ActiveRequest::inbox_hook>;
   using Ready = MpscList<ActiveRequest, &ActiveRequest::ready_hook>;
@@ -49,12 +53,22 @@ class StepLoop final : public Engine {
   void TakeInbox();
   void AddSequences(const RequestPtr& request);
   void TakeAborts(ActiveRequest* request);
+  void EndLate();
+  void EndRequest(const ActiveRequest& request, FinishReason reason);
   bool Step();
   void CountTime(int64_t step_ns);
+  void RecordChange(const PlanChanges::Bound& bound);
+  void RecordStep(int64_t began_ns, int64_t ended_ns);
+  void MeasurePromptRate(int64_t tokens, int64_t step_ns);
   void ApplyChanges();
   void Deliver(const Effects& effects, const StepResult& result);
   void DeliverPromptRows(const Effects::PromptRows& rows, const StepResult& result);
+  void DeliverPooled(const Effects::Pooled& pooled);
   void DeliverToken(const Effects::Output& output, const StepResult& result);
+  void StartForced(SeqKey key);
+  void JumpForward(SeqKey key);
+  bool TakeForced(SeqKey key, int32_t limit, Scheduler::Appended* appended);
+  void Publish(Live* live, std::span<const TokenId> tokens);
   void FinishChoice(SeqKey key, FinishReason reason, TokenId stop_token);
   void EndAll();
   void Tell(const RequestPtr& request);
@@ -90,8 +104,17 @@ class StepLoop final : public Engine {
   PlanChanges changes_;
   Effects effects_;
   StepResult result_;
+  std::vector<TokenId> forced_;
   std::vector<Live> live_;
   std::vector<uint32_t> free_live_;
+  std::vector<SeqKey> slot_keys_;            // [max_sequences], by SeqSlot: who has it
+  WaitCause last_cause_ = WaitCause::kNone;  // of the plan before this one
+  int64_t last_plan_ns_ = 0;                 // when that was made
+  int64_t plan_ns_ = 0;
+  std::vector<RequestPtr> timed_;     // open ones whose time may run out
+  int64_t next_timeout_ns_ = kNever;  // nobody's before this
+  double rate_tokens_ = 0;            // of prompts, and the time they took; old ones weigh less
+  double rate_ns_ = 0;
   bool consumer_stale_ = false;  // news since the last notify
   EngineStats totals_;
 

@@ -6,13 +6,17 @@
 #include <semaphore>
 #include <thread>
 
+#include "base/clock.h"
 #include "engine/engine.h"
+#include "engine/testing/fake_constraint.h"
 #include "engine/testing/fake_executor.h"
 
 namespace vivace {
 namespace {
 
+using testing::FakeConstraint;
 using testing::FakeExecutor;
+using testing::FakeRules;
 
 constexpr ExecutorLimits kLimits = {.vocab = 1000,
                                     .max_sequences = 8,
@@ -158,6 +162,7 @@ TEST_F(EngineTest, LogprobsOfPromptAndOutput) {
   EXPECT_EQ(prompt.chosen[1].token, 20);
   EXPECT_EQ(prompt.chosen[2].token, 30);
   EXPECT_EQ(prompt.num_top[2], 1);
+  EXPECT_EQ(prompt.rank[2], 1);
 }
 
 TEST_F(EngineTest, PromptOnly) {
@@ -200,6 +205,296 @@ TEST_F(EngineTest, AbortWhileQueued) {
   EXPECT_EQ(Collect(*second)[0].finish, FinishReason::kAborted);
   EXPECT_EQ(Collect(*first)[0].finish, FinishReason::kLength);
   WaitIdle();
+}
+
+TEST_F(EngineTest, ADeadlineEndsWhatRunsAndWhatWaits) {
+  ExecutorLimits limits = kLimits;
+  limits.max_sequences = 1;
+  StartEngine(limits);
+  executor_->per_token = std::chrono::milliseconds(1);
+  GenerationRequest running = Make({1, 2, 3}, 190, 2);
+  running.deadline_ns = SteadyNanos() + 40'000'000;
+  GenerationRequest waiting = Make({4}, 5);
+  waiting.deadline_ns = running.deadline_ns;
+  const auto first = engine_->Submit(std::move(running), nullptr);
+  const auto second = engine_->Submit(std::move(waiting), nullptr);
+  const auto unhurried = engine_->Submit(Make({5}, 3), nullptr);
+  for (const auto& request : {first, second}) {
+    for (const Answer& answer : Collect(*request)) {
+      EXPECT_EQ(answer.finish, FinishReason::kDeadline);
+      EXPECT_LT(answer.tokens.size(), 190u);
+    }
+  }
+  EXPECT_EQ(Collect(*unhurried)[0].finish, FinishReason::kLength);
+  WaitIdle();
+}
+
+TEST_F(EngineTest, AWaitThatIsTooLongEndsOnlyWhatWaits) {
+  ExecutorLimits limits = kLimits;
+  limits.max_sequences = 1;
+  StartEngine(limits);
+  executor_->per_token = std::chrono::milliseconds(1);
+  GenerationRequest running = Make({1, 2, 3}, 100);
+  running.max_queue_ns = 20'000'000'000;
+  const auto first = engine_->Submit(std::move(running), nullptr);
+  GenerationRequest waiting = Make({4}, 5);
+  waiting.max_queue_ns = 20'000'000;
+  const auto second = engine_->Submit(std::move(waiting), nullptr);
+  EXPECT_EQ(Collect(*second)[0].finish, FinishReason::kQueueTimeout);
+  EXPECT_EQ(Collect(*first)[0].finish, FinishReason::kLength);
+  WaitIdle();
+}
+
+TEST_F(EngineTest, WhatIsLateAlreadyIsNotComputed) {
+  StartEngine();
+  GenerationRequest late = Make({1, 2, 3}, 10);
+  late.deadline_ns = 1;
+  EXPECT_EQ(Collect(*engine_->Submit(std::move(late), nullptr))[0].finish, FinishReason::kDeadline);
+  WaitIdle();
+  EXPECT_EQ(engine_->stats().step, 0);
+}
+
+TEST_F(EngineTest, SaysWhatWaitsAndHowFastItLeaves) {
+  ExecutorLimits limits = kLimits;
+  limits.max_sequences = 1;
+  StartEngine(limits);
+  EXPECT_EQ(engine_->stats().prompt_tokens_per_s, 0);
+  executor_->per_token = std::chrono::milliseconds(5);
+  const auto first = engine_->Submit(Make(std::vector<TokenId>(20, 1), 1), nullptr);
+  Collect(*first);
+  WaitIdle();
+  // A token takes five milliseconds at least.
+  EXPECT_GT(engine_->stats().prompt_tokens_per_s, 0);
+  EXPECT_LE(engine_->stats().prompt_tokens_per_s, 200);
+  const auto running = engine_->Submit(Make({1}, 190), nullptr);
+  const auto waiting = engine_->Submit(Make(std::vector<TokenId>(10, 2), 2), nullptr);
+  for (int i = 0; i < 500 && engine_->stats().queued_tokens != 10; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(engine_->stats().queued_requests, 1);
+  EXPECT_EQ(engine_->stats().queued_tokens, 10);
+  engine_->Abort(*running);
+  Collect(*waiting);
+  WaitIdle();
+  EXPECT_EQ(engine_->stats().queued_tokens, 0);
+}
+
+// Preempted, chunked, found in the cache: the mean is over every position, and nothing is sampled.
+TEST_F(EngineTest, PoolsPrompts) {
+  ExecutorLimits limits = kLimits;
+  limits.hidden = 4;
+  limits.num_blocks = 20;
+  StartEngine(limits);
+  std::vector<RequestPtr> requests;
+  for (int32_t i = 0; i < 24; ++i) {
+    GenerationRequest wanted = Make(std::vector<TokenId>(static_cast<size_t>(3 + 7 * i), i), 30, 3);
+    if (i % 3 != 0) wanted.pooling = i % 3 == 1 ? Pooling::kMean : Pooling::kLast;
+    auto request = engine_->Submit(std::move(wanted), nullptr);
+    ASSERT_TRUE(request) << request.error().message;
+    requests.push_back(*request);
+  }
+  for (int32_t i = 0; i < 24; ++i) {
+    const RequestPtr& request = requests[static_cast<size_t>(i)];
+    const auto answers = Collect(request);
+    if (i % 3 == 0) {
+      EXPECT_TRUE(request->pooled.empty());
+      continue;
+    }
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_TRUE(answers[0].tokens.empty());
+    EXPECT_EQ(answers[0].finish, FinishReason::kLength);
+    const auto last = static_cast<float>(2 + 7 * i);
+    EXPECT_EQ(request->pooled,
+              (std::vector<float>{static_cast<float>(i), i % 3 == 1 ? last / 2 : last, 0, 0}));
+  }
+  WaitIdle();
+}
+
+TEST_F(EngineTest, NoPoolingWithoutAnExecutorForIt) {
+  StartEngine();
+  GenerationRequest wanted = Make({1}, 1);
+  wanted.pooling = Pooling::kMean;
+  EXPECT_EQ(engine_->Submit(std::move(wanted), nullptr).error().reason, "no_embeddings");
+}
+
+// Only where it is exact: a mean is over all positions.
+TEST_F(EngineTest, APooledPromptFindsThePrefixOfTheLastOnly) {
+  ExecutorLimits limits = kLimits;
+  limits.hidden = 2;
+  StartEngine(limits);
+  for (const auto& [pooling, cached] :
+       {std::pair{Pooling::kMean, 0}, {Pooling::kMean, 0}, {Pooling::kLast, 32}}) {
+    GenerationRequest wanted = Make(std::vector<TokenId>(40, 7), 0);
+    wanted.pooling = pooling;
+    const auto request = engine_->Submit(std::move(wanted), nullptr);
+    Collect(*request);
+    EXPECT_EQ((*request)->cached_tokens.load(), cached);
+    EXPECT_EQ((*request)->pooled[1], pooling == Pooling::kMean ? 19.5f : 39.0f);
+  }
+}
+
+class ConstraintTest : public EngineTest {
+ protected:
+  // A choice for each of `rules`; what the constraints were told is in constraints_.
+  GenerationRequest Constrained(std::vector<TokenId> prompt, int32_t max_tokens,
+                                const FakeRules& rules, int32_t n = 1) {
+    GenerationRequest request = Make(std::move(prompt), max_tokens, n);
+    for (int32_t i = 0; i < n; ++i) {
+      auto constraint = std::make_unique<FakeConstraint>(rules);
+      constraints_.push_back(constraint.get());
+      request.constraints.push_back(std::move(constraint));
+    }
+    return request;
+  }
+
+  // What comes of it alone: forced tokens where the rules have some, else the first allowed token
+  // from the executor's on.
+  static std::vector<TokenId> Expected(std::vector<TokenId> tokens, size_t count,
+                                       const FakeRules& rules, bool forces = true) {
+    const size_t prompt = tokens.size();
+    const auto outputs = [&] { return tokens.size() - prompt; };
+    while (outputs() < count) {
+      const int32_t forced = forces ? rules.ForcedBehind(outputs()) : 0;
+      // The first step samples one at least.
+      const size_t most = outputs() == 0 ? count - 1 : count;
+      const size_t behind = outputs();
+      while (outputs() < std::min(behind + static_cast<size_t>(forced), most)) {
+        tokens.push_back(rules.ForcedAt(outputs()));
+      }
+      if (outputs() == count) break;
+      TokenId next = FakeExecutor::NextToken(tokens, kLimits.vocab);
+      while (!FakeRules::Allows(outputs(), next)) next = (next + 1) % kLimits.vocab;
+      tokens.push_back(next);
+    }
+    return {tokens.begin() + static_cast<ptrdiff_t>(prompt), tokens.end()};
+  }
+
+  std::vector<FakeConstraint*> constraints_;
+};
+
+TEST_F(ConstraintTest, ChoosesWhatIsAllowedAndAcceptsItOnce) {
+  StartEngine();
+  const FakeRules rules{.vocab = kLimits.vocab};
+  const auto request = engine_->Submit(Constrained({1, 2, 3}, 30, rules), nullptr);
+  ASSERT_TRUE(request);
+  const auto answers = Collect(*request);
+  EXPECT_EQ(answers[0].tokens, Expected({1, 2, 3}, 30, rules));
+  EXPECT_EQ(answers[0].finish, FinishReason::kLength);
+  EXPECT_EQ(constraints_[0]->output(), answers[0].tokens);
+  EXPECT_EQ(constraints_[0]->last_remaining(), 1);
+  EXPECT_EQ(engine_->stats().forced_tokens, 0);
+  WaitIdle();
+}
+
+TEST_F(ConstraintTest, ItsEndIsAStopWithoutAStopToken) {
+  StartEngine();
+  const FakeRules rules{.vocab = kLimits.vocab, .length = 12};
+  const auto request = engine_->Submit(Constrained({1, 2, 3}, 30, rules), nullptr);
+  const auto answers = Collect(*request);
+  EXPECT_EQ(answers[0].tokens, Expected({1, 2, 3}, 12, rules));
+  EXPECT_EQ(answers[0].finish, FinishReason::kStop);
+  EXPECT_EQ((*request)->choices[0]->stop_token(), -1);
+}
+
+TEST_F(ConstraintTest, ForcedTokensAreNotSampled) {
+  StartEngine();
+  const FakeRules rules{.vocab = kLimits.vocab, .forced_every = 3, .num_forced = 5};
+  const auto request = engine_->Submit(Constrained({1, 2, 3}, 60, rules), nullptr);
+  const auto answers = Collect(*request);
+  EXPECT_EQ(answers[0].tokens, Expected({1, 2, 3}, 60, rules));
+  EXPECT_EQ(constraints_[0]->output(), answers[0].tokens);
+  WaitIdle();
+  const EngineStats stats = engine_->stats();
+  EXPECT_EQ(stats.generation_tokens, 60);
+  EXPECT_GT(stats.forced_tokens, 30);
+  EXPECT_EQ(stats.step, 60 - stats.forced_tokens);
+}
+
+// All that there is to say is forced: no step is needed.
+TEST_F(ConstraintTest, WhatIsForcedToItsEndIsNotComputed) {
+  StartEngine();
+  const FakeRules rules{.vocab = kLimits.vocab, .forced_every = 100, .num_forced = 4, .length = 4};
+  const auto request = engine_->Submit(Constrained({1, 2, 3}, 60, rules), nullptr);
+  const auto answers = Collect(*request);
+  EXPECT_EQ(answers[0].tokens, (std::vector<TokenId>{rules.ForcedAt(0), rules.ForcedAt(1),
+                                                     rules.ForcedAt(2), rules.ForcedAt(3)}));
+  EXPECT_EQ(answers[0].finish, FinishReason::kStop);
+  WaitIdle();
+  EXPECT_EQ(engine_->stats().step, 0);
+  EXPECT_GT((*request)->times.finished_ns.load(), 0);
+}
+
+// Forced tokens have no log-probabilities, so these turn forcing off.
+TEST_F(ConstraintTest, LogprobsTurnForcingOff) {
+  StartEngine();
+  const FakeRules rules{.vocab = kLimits.vocab, .forced_every = 3, .num_forced = 5};
+  GenerationRequest wanted = Constrained({1, 2, 3}, 20, rules);
+  wanted.sampling.logprobs = 0;
+  const auto request = engine_->Submit(std::move(wanted), nullptr);
+  const auto answers = Collect(*request);
+  EXPECT_EQ(answers[0].tokens, Expected({1, 2, 3}, 20, rules, false));
+  EXPECT_EQ((*request)->choices[0]->chosen(19).token, answers[0].tokens[19]);
+}
+
+TEST_F(ConstraintTest, AStopIdAmongForcedTokensStops) {
+  const FakeRules rules{.vocab = kLimits.vocab, .forced_every = 3, .num_forced = 5};
+  StartEngine(kLimits, {}, {rules.ForcedAt(6)});
+  const auto request = engine_->Submit(Constrained({1, 2, 3}, 60, rules), nullptr);
+  const auto answers = Collect(*request);
+  EXPECT_EQ(answers[0].finish, FinishReason::kStop);
+  EXPECT_EQ(answers[0].tokens.back(), rules.ForcedAt(6));
+  EXPECT_EQ((*request)->choices[0]->stop_token(), rules.ForcedAt(6));
+}
+
+TEST_F(ConstraintTest, OneThatRefusesWhatItAllowedEndsInAnError) {
+  StartEngine();
+  for (const int32_t forced_every : {0, 5}) {
+    const FakeRules rules{.vocab = kLimits.vocab, .forced_every = forced_every, .num_forced = 2};
+    GenerationRequest wanted = Constrained({1, 2, 3}, 20, rules);
+    constraints_.back()->refuses = true;
+    const auto request = engine_->Submit(std::move(wanted), nullptr);
+    const auto answers = Collect(*request);
+    EXPECT_EQ(answers[0].finish, FinishReason::kError);
+    EXPECT_TRUE(answers[0].tokens.empty());
+  }
+  WaitIdle();
+}
+
+// Preempted, recomputed, chunked, beside others, several choices: the answer it has alone, and
+// nothing accepted twice.
+TEST_F(ConstraintTest, TheSameInAnyCompany) {
+  for (const std::vector<int32_t>& windows : {std::vector<int32_t>{0}, {0, 24}}) {
+    ExecutorLimits limits = kLimits;
+    limits.num_blocks = windows.size() == 1 ? 14 : 24;
+    limits.kv_windows = windows.size() == 1 ? KvWindows{0} : KvWindows{0, 24};
+    constraints_.clear();
+    StartEngine(limits);
+    std::vector<RequestPtr> requests;
+    std::vector<FakeRules> rules;
+    for (TokenId i = 0; i < 20; ++i) {
+      rules.push_back({.vocab = kLimits.vocab,
+                       .forced_every = i % 4,
+                       .num_forced = 1 + i,
+                       .length = i % 5 == 0 ? 33 : 1000});
+      auto request =
+          engine_->Submit(Constrained(std::vector<TokenId>(static_cast<size_t>(5 + i * 3), i), 40,
+                                      rules.back(), 1 + i % 3),
+                          nullptr);
+      ASSERT_TRUE(request);
+      requests.push_back(*request);
+    }
+    size_t constraint = 0;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      const auto count = static_cast<size_t>(std::min(40, rules[i].length));
+      for (const Answer& answer : Collect(requests[i])) {
+        EXPECT_EQ(answer.tokens, Expected(requests[i]->request.prompt, count, rules[i]))
+            << "request " << i;
+        EXPECT_EQ(constraints_[constraint++]->output(), answer.tokens);
+      }
+    }
+    EXPECT_GT(engine_->stats().preemptions, 0);
+    WaitIdle();
+  }
 }
 
 TEST_F(EngineTest, NonFiniteLogitsEndOnlyThatRequest) {
@@ -331,6 +626,50 @@ TEST_F(EngineTest, ConcurrentSubmitAndAbort) {
   done = true;
   consumer.join();
   EXPECT_EQ(ended, kThreads * kEach);
+}
+
+// A prompt of three chunks, and one that waits for its place.
+TEST_F(EngineTest, ATimelineTellsWhatHappened) {
+  ExecutorLimits limits = kLimits;
+  limits.max_sequences = 1;
+  StartEngine(limits);
+  executor_->Hold();
+  const auto first = engine_->Submit(Make(std::vector<TokenId>(70, 1), 5), nullptr);
+  executor_->WaitInFlight();
+  const auto second = engine_->Submit(Make({2, 3}, 2), nullptr);
+  executor_->Release();
+  Collect(*first);
+  Collect(*second);
+  WaitIdle();
+  const auto kinds = [](const RequestPtr& request) {
+    std::vector<TimelineKind> kinds;
+    for (const TimelineEvent& event : request->timeline.events()) kinds.push_back(event.kind);
+    return kinds;
+  };
+  using enum TimelineKind;
+  ASSERT_EQ(kinds(*first),
+            (std::vector{kStarted, kPrompt, kPrompt, kPrompt, kFirstToken, kFinished}));
+  const auto events = (*first)->timeline.events();
+  EXPECT_EQ(events[0].cause, WaitCause::kNone);
+  int32_t position = 0;
+  for (size_t i = 1; i <= 3; ++i) {
+    EXPECT_EQ(events[i].position, position);
+    EXPECT_EQ(events[i].tokens, i == 3 ? 6 : 32);
+    EXPECT_EQ(events[i].step_prompts, 1);
+    EXPECT_EQ(events[i].step_answers, 0);
+    EXPECT_EQ(events[i].bound, StepBound::kPrompts);
+    EXPECT_GE(events[i].at_ns, events[i - 1].at_ns);
+    position += events[i].tokens;
+  }
+  const StepSums decodes = (*first)->timeline.decodes();
+  EXPECT_EQ(decodes.steps, 4);  // the first token came with the prompt
+  EXPECT_EQ(decodes.answers, 4);
+  EXPECT_EQ(decodes.prompt_steps, 0);
+  EXPECT_GT(decodes.ns, 0);
+  ASSERT_EQ(kinds(*second), (std::vector{kStarted, kPrompt, kFirstToken, kFinished}));
+  EXPECT_EQ((*second)->timeline.events()[0].cause, WaitCause::kSequences);
+  const EngineStats stats = engine_->stats();
+  EXPECT_EQ(stats.computed_tokens, 72 + 4 + 1);
 }
 
 TEST_F(EngineTest, CountsWhereTheTimeOfStepsGoes) {

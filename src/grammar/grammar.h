@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/result.h"
 #include "sample/token_constraint.h"
+#include "text/tokenizer.h"
 
 namespace vivace {
 
@@ -42,7 +44,8 @@ class CompiledGrammar {
     TokenId begin_after = -1;
     bool jump_forward = true;  // off where log-probabilities are wanted
   };
-  virtual std::unique_ptr<TokenConstraint> NewConstraint(const ConstraintOptions& options) const = 0;
+  virtual std::unique_ptr<TokenConstraint> NewConstraint(
+      const ConstraintOptions& options) const = 0;
 };
 
 class GrammarCompiler {
@@ -55,5 +58,19 @@ class GrammarCompiler {
   // kInvalidArgument "grammar_too_complex". Compiled grammars are kept and found again.
   virtual Result<std::shared_ptr<const CompiledGrammar>> Compile(const GrammarSpec& spec) = 0;
 };
+
+struct GrammarCompilerConfig {
+  std::vector<TokenId> eos_ids;  // what ends an output; none: the tokenizer's
+  // The program that compiles, with its arguments (`vivace grammar-worker`); none: this process
+  // does, and what a grammar takes is not bounded.
+  std::vector<std::string> worker;
+  int32_t max_compile_ms = limits::kMaxGrammarCompileMs;
+};
+
+// `vocab_size`: how many logits the model has. What it needs of the vocabulary is copied, and the
+// worker is started, when the first grammar is compiled.
+std::unique_ptr<GrammarCompiler> NewGrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer,
+                                                    int32_t vocab_size,
+                                                    GrammarCompilerConfig config);
 
 }  // namespace vivace

@@ -29,6 +29,36 @@ struct Cut {
   int32_t equals;
 };
 
+constexpr float kBanned = -std::numeric_limits<float>::infinity();
+
+std::vector<uint32_t> MaskOf(std::span<const TokenId> ids) {
+  if (ids.empty()) return {};
+  std::vector<uint32_t> mask(MaskWords(*std::ranges::max_element(ids) + 1));
+  for (const TokenId id : ids) mask[static_cast<size_t>(id) / 32] |= 1u << (id % 32);
+  return mask;
+}
+
+// Whether the two have a token in common that a row of `vocab` has too.
+bool Meet(std::span<const uint32_t> a, std::span<const uint32_t> b, size_t vocab) {
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const size_t left = vocab - i * 32;
+    const uint32_t tokens = left < 32 ? (1u << left) - 1 : ~0u;
+    if ((a[i] & b[i] & tokens) != 0) return true;
+  }
+  return false;
+}
+
+// A run of 32 logits or fewer, with -inf where the bit is 0.
+void CopyAllowed(std::span<const float> logits, uint32_t bits, float* out) {
+  if (bits == ~0u) {
+    std::ranges::copy(logits, out);
+  } else if (bits == 0) {
+    std::fill_n(out, logits.size(), kBanned);
+  } else {
+    for (size_t i = 0; i < logits.size(); ++i) out[i] = (bits >> i & 1) != 0 ? logits[i] : kBanned;
+  }
+}
+
 float FloatOf(uint32_t bits) { return std::bit_cast<float>(bits); }
 uint32_t BitsOf(float x) { return std::bit_cast<uint32_t>(x); }
 
@@ -165,20 +195,27 @@ void SamplerState::Bind(const SamplingParams& params, int32_t choice,
                         std::span<const TokenId> eos_ids, int32_t max_model_len) {
   params_ = params;
   choice_ = choice;
-  outputs_ = static_cast<int32_t>(tokens.size()) - prompt_len;
+  length_ = static_cast<int32_t>(tokens.size());
+  outputs_ = length_ - prompt_len;
+  const int32_t room = max_model_len - prompt_len;
+  max_outputs_ = params.max_tokens > 0 ? std::min(params.max_tokens, room) : room;
   penalised_ = params.presence_penalty != 0 || params.frequency_penalty != 0 ||
                params.repetition_penalty != 1;
   banned_ = params.stop_token_ids;
   if (!params.ignore_eos) banned_.insert(banned_.end(), eos_ids.begin(), eos_ids.end());
-  size_t edits = banned_.size() + params.logit_bias.size();
+  allowed_ = MaskOf(params.allowed_token_ids);
+  tail_length_ = 0;
+  for (const auto& word : params.bad_words) tail_length_ = std::max(tail_length_, word.size() - 1);
+  const auto output = tokens.subspan(static_cast<size_t>(prompt_len));
+  const auto tail = output.last(std::min(output.size(), tail_length_));
+  tail_.reserve(tail_length_ + 1);
+  tail_.assign(tail.begin(), tail.end());
+  size_t edits = banned_.size() + params.logit_bias.size() + params.bad_words.size();
   if (penalised_) {
     // All it can ever hold: an output of unknown length may fill the context.
-    const int64_t most =
-        params.max_tokens > 0 ? int64_t{prompt_len} + params.max_tokens : max_model_len;
-    const auto room =
-        std::max(tokens.size(), static_cast<size_t>(std::min<int64_t>(most, max_model_len)));
-    counts_.Reset(room);
-    edits += room;
+    const auto most = std::max(tokens.size(), static_cast<size_t>(prompt_len + max_outputs_));
+    counts_.Reset(most);
+    edits += most;
     for (size_t i = 0; i < tokens.size(); ++i) {
       i < static_cast<size_t>(prompt_len) ? counts_.AddPrompt(tokens[i])
                                           : counts_.AddOutput(tokens[i]);
@@ -189,21 +226,45 @@ void SamplerState::Bind(const SamplingParams& params, int32_t choice,
 }
 
 std::optional<TokenId> SamplerState::Sample(const kernels::VocabOps& ops, std::span<float> logits,
-                                            int32_t position, SampleScratch* scratch) {
+                                            int32_t position, SampleScratch* scratch,
+                                            std::span<const uint32_t> allowed) {
   const auto count = static_cast<int32_t>(logits.size());
   // A NaN must be seen before an edit could hide it.
   float max = ops.max(logits.data(), count);
   if (std::isnan(max)) return std::nullopt;
-  Edit(logits.data());
-  if (!saved_.empty()) max = ops.max(logits.data(), count);
+  float* row = Mask(logits, allowed, scratch);
+  Edit(row);
+  const size_t edits = saved_.size();
+  Ban(row);
+  if (row != logits.data() || !saved_.empty()) max = ops.max(row, count);
+  if (max == kBanned && saved_.size() > edits) {
+    Restore(row, edits);
+    max = ops.max(row, count);
+  }
   std::optional<TokenId> token;
   if (std::isfinite(max)) {
-    token =
-        Greedy() ? ops.find(logits.data(), count, max) : Draw(ops, logits, max, position, scratch);
+    token = Greedy() ? ops.find(row, count, max)
+                     : Draw(ops, {row, logits.size()}, max, position, scratch);
   }
-  Restore(logits.data());
+  Restore(row, 0);
   if (token) Accept(*token);
   return token;
+}
+
+// The row to draw from: the logits themselves if every token may be drawn.
+float* SamplerState::Mask(std::span<float> logits, std::span<const uint32_t> allowed,
+                          SampleScratch* scratch) const {
+  std::span<const uint32_t> own = allowed_;
+  if (!allowed.empty() && !own.empty() && !Meet(allowed, own, logits.size())) own = {};
+  if (allowed.empty() && own.empty()) return logits.data();
+  const auto word = [](std::span<const uint32_t> mask, size_t i) {
+    return mask.empty() ? ~0u : i < mask.size() ? mask[i] : 0;
+  };
+  for (size_t i = 0; i * 32 < logits.size(); ++i) {
+    const auto run = logits.subspan(i * 32, std::min<size_t>(32, logits.size() - i * 32));
+    CopyAllowed(run, word(allowed, i) & word(own, i), scratch->row.data() + i * 32);
+  }
+  return scratch->row.data();
 }
 
 bool SamplerState::Greedy() const {
@@ -212,12 +273,23 @@ bool SamplerState::Greedy() const {
 
 bool SamplerState::TakesArgmax() const {
   const bool banning = outputs_ < params_.min_tokens && !banned_.empty();
-  return Greedy() && !penalised_ && !banning && params_.logit_bias.empty();
+  return Greedy() && !penalised_ && !banning && params_.logit_bias.empty() && allowed_.empty() &&
+         params_.bad_words.empty();
 }
 
 void SamplerState::Accept(TokenId token) {
+  ++length_;
   ++outputs_;
   if (penalised_) counts_.AddOutput(token);
+  if (tail_length_ == 0) return;
+  if (tail_.size() == tail_length_) tail_.erase(tail_.begin());
+  tail_.push_back(token);
+}
+
+void SamplerState::Follow(int32_t position, std::span<const TokenId> tokens) {
+  const int32_t end = position + static_cast<int32_t>(tokens.size());
+  length_ = std::max(length_, position);
+  while (length_ < end) Accept(tokens[static_cast<size_t>(length_ - position)]);
 }
 
 void SamplerState::SetLogit(float* logits, TokenId token, float value) {
@@ -238,16 +310,25 @@ void SamplerState::Edit(float* logits) {
       SetLogit(logits, entry.token, x);
     }
   }
-  if (outputs_ < params_.min_tokens) {
-    for (const TokenId token : banned_) {
-      SetLogit(logits, token, -std::numeric_limits<float>::infinity());
-    }
-  }
 }
 
-void SamplerState::Restore(float* logits) {
-  for (size_t i = saved_.size(); i-- > 0;) logits[saved_[i].token] = saved_[i].logit;
-  saved_.clear();
+void SamplerState::Ban(float* logits) {
+  for (const std::vector<TokenId>& word : params_.bad_words) {
+    const auto start = std::span(word).first(word.size() - 1);
+    if (start.size() > tail_.size()) continue;
+    if (std::ranges::equal(start, std::span(tail_).last(start.size()))) {
+      SetLogit(logits, word.back(), kBanned);
+    }
+  }
+  if (outputs_ >= params_.min_tokens) return;
+  for (const TokenId token : banned_) SetLogit(logits, token, kBanned);
+}
+
+// Takes back all edits but the first few.
+void SamplerState::Restore(float* logits, size_t edits) {
+  for (; saved_.size() > edits; saved_.pop_back()) {
+    logits[saved_.back().token] = saved_.back().logit;
+  }
 }
 
 TokenId SamplerState::Draw(const kernels::VocabOps& ops, std::span<const float> logits, float max,

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/cpu.h"
+#include "base/limits.h"
 #include "base/rng.h"
 #include "sample/logprobs.h"
 
@@ -98,6 +99,8 @@ TEST(SamplerStateTest, TakesArgmaxOnlyIfNothingElseBears) {
   EXPECT_FALSE(takes({.temperature = 0, .logit_bias = {{1, 1.0f}}}));
   EXPECT_FALSE(takes({.temperature = 0, .min_tokens = 1}));
   EXPECT_TRUE(takes({.temperature = 0, .min_tokens = 1}, {}));
+  EXPECT_FALSE(takes({.temperature = 0, .allowed_token_ids = {1}}));
+  EXPECT_FALSE(takes({.temperature = 0, .bad_words = {{1, 2}}}));
 
   SamplerState state;
   const SamplingParams params{.temperature = 0, .min_tokens = 2};
@@ -286,6 +289,141 @@ TEST_P(SamplerTest, BiasPenaltiesAndBans) {
   EXPECT_EQ(Draw({.temperature = 0, .min_tokens = 2, .stop_token_ids = {2}}, logits, 5, {0}, 1), 3);
 }
 
+// A mask of a few tokens.
+std::vector<uint32_t> MaskOf(size_t vocab, std::initializer_list<TokenId> tokens) {
+  std::vector<uint32_t> mask(MaskWords(static_cast<int32_t>(vocab)));
+  for (const TokenId token : tokens) mask[static_cast<size_t>(token) / 32] |= 1u << (token % 32);
+  return mask;
+}
+
+TEST_P(SamplerTest, AMaskLeavesItsTokensOnly) {
+  std::vector<float> logits = RandomLogits(1000, 11);
+  logits[3] = 60;
+  logits[40] = 50;
+  logits[999] = 49;
+  const auto drawn = [&](const SamplingParams& params, const std::vector<uint32_t>& mask,
+                         int32_t position) {
+    SamplerState state;
+    state.Bind(params, 0, std::vector<TokenId>{0}, 1, {}, 64);
+    SampleScratch scratch(1000);
+    const std::vector<float> before = logits;
+    const auto token = state.Sample(ops(), logits, position, &scratch, mask);
+    EXPECT_EQ(logits, before);
+    return token.value_or(-1);
+  };
+  EXPECT_EQ(drawn({.temperature = 0}, MaskOf(1000, {7, 40, 999}), 5), 40);
+  EXPECT_EQ(drawn({.temperature = 0}, MaskOf(1000, {7, 999}), 5), 999);
+  EXPECT_EQ(drawn({.temperature = 0}, MaskOf(1000, {7}), 5), 7);
+  EXPECT_EQ(
+      drawn({.temperature = 0, .logit_bias = {{3, 100.0f}, {7, 90.0f}}}, MaskOf(1000, {7, 999}), 5),
+      7)
+      << "a bias does not bring back what the mask forbids";
+  for (const SamplingParams& params :
+       {SamplingParams{.temperature = 100}, SamplingParams{.temperature = 100, .top_k = 5},
+        SamplingParams{.temperature = 100, .top_p = 0.999f},
+        SamplingParams{.temperature = 100, .min_p = 1e-6f}}) {
+    std::set<TokenId> seen;
+    for (int32_t i = 0; i < 300; ++i) seen.insert(drawn(params, MaskOf(1000, {7, 40, 999}), i));
+    EXPECT_EQ(seen, (std::set<TokenId>{7, 40, 999}));
+  }
+  EXPECT_EQ(drawn({.temperature = 0}, MaskOf(1000, {}), 5), -1) << "nothing may be drawn";
+}
+
+// What the mask leaves is drawn as if the other logits had never been there.
+TEST_P(SamplerTest, AMaskIsARowWithoutTheOthers) {
+  const std::vector<float> logits = RandomLogits(777, 12);
+  std::vector<float> without = logits;
+  std::vector<uint32_t> mask(MaskWords(777), ~0u);
+  for (TokenId token = 0; token < 777; token += 3) {
+    mask[static_cast<size_t>(token) / 32] &= ~(1u << (token % 32));
+    without[static_cast<size_t>(token)] = -std::numeric_limits<float>::infinity();
+  }
+  for (const SamplingParams& params : {SamplingParams{}, SamplingParams{.top_p = 0.9f}}) {
+    for (int32_t position = 0; position < 200; ++position) {
+      SamplerState state;
+      state.Bind(params, 0, std::vector<TokenId>{0}, 1, {}, 64);
+      SampleScratch scratch(777);
+      std::vector<float> row = logits;
+      EXPECT_EQ(state.Sample(ops(), row, position, &scratch, mask),
+                Draw(params, without, position));
+    }
+  }
+}
+
+TEST_P(SamplerTest, ANanIsSeenBehindAMask) {
+  std::vector<float> logits = RandomLogits(100, 4);
+  logits[77] = NAN;
+  SamplerState state;
+  state.Bind({}, 0, std::vector<TokenId>{0}, 1, {}, 64);
+  SampleScratch scratch(100);
+  EXPECT_EQ(state.Sample(ops(), logits, 5, &scratch, MaskOf(100, {1, 2})), std::nullopt);
+}
+
+TEST_P(SamplerTest, AllowedTokenIds) {
+  const std::vector<float> logits = {1, 2, 3, 2.5f};
+  EXPECT_EQ(Draw({.temperature = 0, .allowed_token_ids = {0, 3}}, logits), 3);
+  EXPECT_EQ(Draw({.temperature = 0, .allowed_token_ids = {0}}, logits), 0);
+  EXPECT_EQ(Support({.allowed_token_ids = {0, 1}}, logits), (std::set<TokenId>{0, 1}));
+  const auto with_mask = [&](std::initializer_list<TokenId> mask) {
+    SamplerState state;
+    state.Bind({.temperature = 0, .allowed_token_ids = {0, 1}}, 0, std::vector<TokenId>{0}, 1, {},
+               64);
+    SampleScratch scratch(4);
+    std::vector<float> row = logits;
+    return state.Sample(ops(), row, 5, &scratch, MaskOf(4, mask));
+  };
+  EXPECT_EQ(with_mask({1, 2}), 1) << "both masks hold";
+  EXPECT_EQ(with_mask({2, 3}), 2) << "the constraint wins where nothing would be left";
+}
+
+TEST_P(SamplerTest, BadWordsLookAtTheOutputsTail) {
+  const std::vector<float> logits = {1, 2, 3, 2.5f};
+  const SamplingParams params{.temperature = 0, .bad_words = {{1, 2}, {0, 1, 2}}};
+  EXPECT_EQ(Draw(params, logits, 5, {0, 3}, 1), 2);
+  EXPECT_EQ(Draw(params, logits, 5, {0, 1}, 1), 3) << "1 is output";
+  EXPECT_EQ(Draw(params, logits, 5, {0, 1}, 2), 2) << "1 is of the prompt";
+  EXPECT_EQ(Draw({.temperature = 0, .bad_words = {{2}}}, logits), 3);
+  EXPECT_EQ(Draw({.temperature = 0, .bad_words = {{3, 1, 2}}}, logits, 5, {0, 3, 1}, 1), 3);
+  EXPECT_EQ(Draw({.temperature = 0, .bad_words = {{3, 1, 2}}}, logits, 5, {0, 1}, 1), 2);
+  // Over several draws, too: 2 2 may not become 2 2 2.
+  SamplerState state;
+  state.Bind({.temperature = 0, .bad_words = {{2, 2, 2}}}, 0, std::vector<TokenId>{0}, 1, {}, 64);
+  SampleScratch scratch(4);
+  std::vector<float> row = logits;
+  std::vector<TokenId> drawn;
+  for (int32_t i = 0; i < 7; ++i) drawn.push_back(*state.Sample(ops(), row, i, &scratch));
+  EXPECT_EQ(drawn, (std::vector<TokenId>{2, 2, 3, 2, 2, 3, 2}));
+}
+
+TEST_P(SamplerTest, BansGiveWayWhereNothingWouldBeLeft) {
+  const std::vector<float> logits = {1, 2, 3, 2.5f};
+  EXPECT_EQ(
+      Draw({.temperature = 0, .allowed_token_ids = {2}, .min_tokens = 5}, logits, 5, {0}, 1, {2}),
+      2);
+  EXPECT_EQ(Draw({.temperature = 0, .allowed_token_ids = {2, 0}, .min_tokens = 5}, logits, 5, {0},
+                 1, {2}),
+            0);
+  EXPECT_EQ(Draw({.temperature = 0, .bad_words = {{0}, {1}, {2}, {3}}}, logits), 2);
+}
+
+// Output that was not drawn counts as if it had been.
+TEST_P(SamplerTest, FollowsOutputThatWasNotDrawn) {
+  const std::vector<float> logits = {1, 2, 3, 2.5f};
+  const SamplingParams params{
+      .temperature = 0, .frequency_penalty = 0.3f, .bad_words = {{1, 3}}, .max_tokens = 10};
+  SamplerState state;
+  state.Bind(params, 0, std::vector<TokenId>{0, 1}, 1, {}, 64);
+  EXPECT_EQ(state.remaining(), 9);
+  state.Follow(0, std::vector<TokenId>{0, 1});
+  EXPECT_EQ(state.remaining(), 9) << "known";
+  state.Follow(1, std::vector<TokenId>{1, 2, 2, 1});
+  EXPECT_EQ(state.remaining(), 6);
+  SampleScratch scratch(4);
+  std::vector<float> row = logits;
+  EXPECT_EQ(state.Sample(ops(), row, 5, &scratch), Draw(params, logits, 5, {0, 1, 2, 2, 1}, 1));
+  EXPECT_EQ(state.remaining(), 5);
+}
+
 TEST_P(SamplerTest, NonFiniteRowsAreRefused) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const float bad : {NAN, inf}) {
@@ -353,6 +491,17 @@ TEST(SamplingParamsTest, RangesAtTheLimitAndBeyond) {
   EXPECT_EQ(field({.logit_bias = {{100, 1.0f}}}), "logit_bias");
   EXPECT_EQ(field({.logit_bias = {{1, 101.0f}}}), "logit_bias");
   EXPECT_EQ(field({.stop_token_ids = {-1}}), "stop_token_ids");
+  EXPECT_EQ(field({.allowed_token_ids = {100}}), "allowed_token_ids");
+  EXPECT_EQ(field({.bad_words = {{1}, {}}}), "bad_words");
+  EXPECT_EQ(field({.bad_words = {{1, 100}}}), "bad_words");
+  using Words = std::vector<std::vector<TokenId>>;
+  const auto words = [&](size_t count, size_t tokens) {
+    return Validate({.bad_words = Words(count, std::vector<TokenId>(tokens, 1))}, kVocab)
+        .has_value();
+  };
+  EXPECT_TRUE(words(limits::kMaxBadWords, limits::kMaxBadWordTokens));
+  EXPECT_FALSE(words(limits::kMaxBadWords + 1, 1));
+  EXPECT_FALSE(words(1, limits::kMaxBadWordTokens + 1));
   EXPECT_EQ(field({.logprobs = 21}), "logprobs");
   EXPECT_TRUE(Validate(
       SamplingParams{.temperature = 100, .logit_bias = {{99, 100.0f}}, .logprobs = 20}, kVocab));

@@ -46,6 +46,23 @@ Status CheckBias(const SamplingParams& params, int32_t vocab) {
   return CheckIds("logit_bias", ids, limits::kMaxLogitBias, vocab);
 }
 
+Status CheckBadWords(const SamplingParams& params, int32_t vocab) {
+  constexpr const char* kName = "bad_words";
+  if (params.bad_words.size() > limits::kMaxBadWords) {
+    return Fail(ErrorCode::kInvalidArgument, "too_many", kName,
+                "{} has {} runs of tokens; at most {} are allowed", kName, params.bad_words.size(),
+                limits::kMaxBadWords);
+  }
+  for (const std::vector<TokenId>& word : params.bad_words) {
+    if (word.empty()) {
+      return Fail(ErrorCode::kInvalidArgument, "out_of_range", kName,
+                  "{} holds an empty entry; give at least one token", kName);
+    }
+    VIVACE_RETURN_IF_ERROR(CheckIds(kName, word, limits::kMaxBadWordTokens, vocab));
+  }
+  return {};
+}
+
 }  // namespace
 
 Status Validate(const SamplingParams& params, int32_t vocab) {
@@ -80,6 +97,9 @@ Status Validate(const SamplingParams& params, int32_t vocab) {
   }
   VIVACE_RETURN_IF_ERROR(
       CheckIds("stop_token_ids", params.stop_token_ids, limits::kMaxStopTokenIds, vocab));
+  VIVACE_RETURN_IF_ERROR(
+      CheckIds("allowed_token_ids", params.allowed_token_ids, limits::kMaxVocab, vocab));
+  VIVACE_RETURN_IF_ERROR(CheckBadWords(params, vocab));
   return CheckBias(params, vocab);
 }
 

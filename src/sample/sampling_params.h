@@ -10,11 +10,21 @@
 #include "base/ids.h"
 #include "base/result.h"
 
+namespace vivace::limits {
+
+inline constexpr size_t kMaxBadWords = 256;       // runs of tokens
+inline constexpr size_t kMaxBadWordTokens = 64;   // of one
+inline constexpr int32_t kMaxForcedTokens = 256;  // put down at once without sampling
+
+}  // namespace vivace::limits
+
 namespace vivace {
 
-// Order of edits to the logits, as vLLM applies them: allowed-token masks (min_tokens bans stop
-// ids) and logit_bias, then repetition, frequency and presence penalties, temperature, min_p,
-// top_k, top_p, draw. Log-probabilities are of the raw model distribution, before any edit.
+// Order of edits to the logits, as vLLM applies them: allowed-token masks (of a constraint and of
+// allowed_token_ids) and logit_bias, then repetition, frequency and presence penalties, bans
+// (bad_words; min_tokens bans EOS and stop ids), temperature, min_p, top_k, top_p, draw. Where
+// nothing would be left, bans give way, then allowed_token_ids to the constraint, the constraint
+// never. Log-probabilities are of the raw model distribution, before any edit.
 struct SamplingParams {
   float temperature = 1.0f;         // 0: greedy; [0, 100]
   int32_t top_k = 0;                // 0: off
@@ -24,6 +34,10 @@ struct SamplingParams {
   float frequency_penalty = 0.0f;   // [-2, 2], over output tokens
   float repetition_penalty = 1.0f;  // [0.01, 100], over prompt and output tokens
   std::vector<std::pair<TokenId, float>> logit_bias = {};  // each in [-100, 100]; ids unique
+  std::vector<TokenId> allowed_token_ids = {};             // only these are drawn; empty: all
+  // Runs of tokens the output must not hold: where it ends with all but the last of one, that last
+  // one cannot be drawn. None is empty.
+  std::vector<std::vector<TokenId>> bad_words = {};
 
   uint64_t seed = 0;  // of the counter-based RNG; the engine draws one if unset
   bool seeded = false;

@@ -2,10 +2,12 @@
 // sampler, so that the engine knows nothing of grammars.
 //
 // One object per choice, given to the engine with the request. The engine calls it in this order,
-// never from two threads at once: Forced, FillMask (any number of times, from a compute worker
-// while logits are sampled), Accept for every token of the output. A sequence that is set back and
-// computed again keeps its object as it is: its output has been accepted already. Nothing here may
-// throw or wait; FillMask and Accept take microseconds.
+// never from two threads at once: Forced (engine thread, between steps: before the first token and
+// after each that was drawn) and Accept of what it gave, then FillMask and Accept of the token
+// drawn (both from a compute worker, while logits are sampled). Forced is left out where
+// log-probabilities are wanted. A sequence that is set back and computed again keeps its object as
+// it is: its output has been accepted already. Nothing here may throw or wait; FillMask and Accept
+// take microseconds.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,8 @@ class TokenConstraint {
   // with an error.
   virtual bool Accept(TokenId token) = 0;
 
-  // The output is complete and only an end-of-text token may follow.
+  // The output is complete and only an end-of-text token may follow, or has followed. The sequence
+  // ends here, without waiting for one.
   virtual bool Done() const = 0;
 
   // Appends tokens that must follow whatever the model thinks (jump-forward), at most `limit`; none

@@ -71,6 +71,17 @@ int32_t ChunkBudget::Take(const Request& request) {
   return count;
 }
 
+int32_t ChunkBudget::TakeAppended(int32_t position, int32_t wanted) {
+  for (int32_t count = 0; count < wanted; ++count) {
+    StepShape more = shape_;
+    more.decodes += 1;
+    more.decode_context += position + count + 1;
+    if (governed() && model_.Predict(more) > LimitNs()) return count;
+    shape_ = more;
+  }
+  return wanted;
+}
+
 void ChunkBudget::Observe(int64_t elapsed_ns) {
   if (!governed() || elapsed_ns <= 0) return;
   if (mixed() && model_.knows_prompts()) AdjustMargin(elapsed_ns);

@@ -8,6 +8,7 @@
 //   step: it may take a few times the target.
 // - The first prompt in a step always gets kMinChunk tokens, so prompts advance however long the
 //   decodes take by themselves.
+// - Output that was not sampled (jump-forward) is computed in rows that cost what decodes cost.
 // - A target of 0 puts no limit.
 //
 // Deterministic given the observed times. One thread; nothing allocates.
@@ -43,6 +44,10 @@ class ChunkBudget {
     bool all_logits = false;  // else of its last token only
   };
   int32_t Take(const Request& request);
+
+  // Adds output tokens from `position` on that were not sampled, beside one that Begin counts as
+  // its sequence's decode; how many of those wanted have time. Asked before any prompt's.
+  int32_t TakeAppended(int32_t position, int32_t wanted);
 
   // The step took this long; 0: nobody measured.
   void Observe(int64_t elapsed_ns);

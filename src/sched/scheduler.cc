@@ -29,6 +29,7 @@ Scheduler::Scheduler(const SchedulerConfig& config, std::unique_ptr<BlockHasher>
   VIVACE_CHECK(max_running_ >= 1 && config.max_model_len >= 1);
   slots_.resize(static_cast<size_t>(max_running_), nullptr);
   running_.reserve(slots_.size());
+  growing_.reserve(slots_.size());
   released_.reserve(slots_.size());
   free_slots_.reserve(slots_.size());
   for (int32_t i = max_running_ - 1; i >= 0; --i) free_slots_.push_back(SeqSlot(i));
@@ -47,6 +48,7 @@ void Scheduler::Reserve(StepPlan* plan, PlanChanges* changes, Effects* effects) 
   changes->preempted.reserve(seqs);
   effects->outputs.reserve(seqs);
   effects->prompt_rows.reserve(seqs);
+  effects->pooled.reserve(seqs);
 }
 
 bool Scheduler::CanEverFit(const SchedulerConfig& config, int64_t prompt_len, int64_t max_tokens) {
@@ -60,6 +62,7 @@ bool Scheduler::CanEverFit(const SchedulerConfig& config, int64_t prompt_len, in
 void Scheduler::Add(const NewSequence& added) {
   const int64_t prompt_len = static_cast<int64_t>(added.prompt.size());
   VIVACE_CHECK(CanEverFit(prompt_len, added.max_tokens));
+  VIVACE_CHECK(added.pooling == Pooling::kNone || added.max_tokens == 0);
   retired_.clear();
 
   auto owned = std::make_unique<Sequence>();
@@ -75,6 +78,7 @@ void Scheduler::Add(const NewSequence& added) {
   sequence->min_tokens = added.min_tokens;
   sequence->max_len = static_cast<int32_t>(MaxComputed(prompt_len, sequence->max_tokens));
   sequence->wants_prompt_rows = added.prompt_logprobs;
+  sequence->pooling = added.pooling;
   sequence->stop_ids.assign(added.stop_ids.begin(), added.stop_ids.end());
   sequence->tokens.reserve(static_cast<size_t>(prompt_len + sequence->max_tokens));
   sequence->tokens.assign(added.prompt.begin(), added.prompt.end());
@@ -93,7 +97,7 @@ void Scheduler::JoinGroup(Sequence* sequence) {
   if (sequence->prompt_len <= config_.kv.block_size) return;
   const auto leads = [sequence](const Sequence* other) {
     return other->group == sequence->group && !other->waits_for_leader && !other->abort_pending &&
-           other->outputs() == 0 && other->computed < other->prompt_len;
+           !other->prompt_done;
   };
   for (const std::vector<Sequence*>* list : {&waiting_, &running_}) {
     const auto leader = std::find_if(list->begin(), list->end(), leads);
@@ -136,6 +140,25 @@ void Scheduler::Abort(SeqKey key) {
   }
 }
 
+Scheduler::Appended Scheduler::Append(SeqKey key, std::span<const TokenId> tokens, bool complete) {
+  Appended out;
+  const auto found = sequences_.find(key);
+  if (found == sequences_.end()) return out;
+  Sequence* sequence = found->second.get();
+  VIVACE_CHECK(sequence->planned == 0);
+  VIVACE_CHECK(sequence->outputs() + std::ssize(tokens) <= sequence->max_tokens);
+  for (const TokenId token : tokens) {
+    sequence->tokens.push_back(token);
+    ++out.count;
+    out.finish = FinishOf(*sequence, token);
+    if (out.finish == SeqFinish::kStop) out.stop_token = token;
+    if (out.finish != SeqFinish::kNone) break;
+  }
+  if (complete && out.stop_token < 0) out.finish = SeqFinish::kStop;
+  if (out.finish != SeqFinish::kNone) Retire(sequence);
+  return out;
+}
+
 void Scheduler::Retire(Sequence* sequence) {
   if (sequence->slot.valid()) {
     released_.push_back(sequence->slot);
@@ -143,10 +166,7 @@ void Scheduler::Retire(Sequence* sequence) {
   } else {
     std::erase(waiting_, sequence);
   }
-  if (sequence->leads_group && sequence->computed < sequence->prompt_len &&
-      sequence->outputs() == 0) {
-    PassLead(*sequence);
-  }
+  if (sequence->leads_group) PassLead(*sequence);
   kv_.End(&sequence->kv);
   const auto found = sequences_.find(sequence->key);
   retired_.push_back(std::move(found->second));

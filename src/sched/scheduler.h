@@ -12,6 +12,9 @@
 // - One budget of tokens a step. Sampled sequences (decodes) come first, then prompt chunks of
 //   those running, then new ones; a prompt may be cut anywhere. With max_itl_ns the chunks are also
 //   held to a time, by what steps have taken so far (chunk_budget.h).
+// - Output that was appended without being sampled is fed like a prompt's chunk, after the decodes:
+//   at least one token a step, so it is never later than sampling would have been, and more as
+//   tokens and time allow, up to half of the budget's rest.
 // - Order: priority, then arrival. Nobody overtakes an earlier one of its priority, except that
 //   choices 2..n of a request wait, without holding up others, until the first has computed the
 //   prompt they share. A preempted sequence keeps its arrival, so it stands before all that came
@@ -41,6 +44,7 @@
 #include "sched/chunk_budget.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
+#include "sched/wait_cause.h"
 
 namespace vivace {
 
@@ -97,11 +101,19 @@ struct Effects {
     int32_t count = 0;
   };
 
+  // A pooled prompt; its end follows in outputs.
+  struct Pooled {
+    SeqKey key = 0;
+    std::span<const float> values;  // the result's
+  };
+
   std::vector<Output> outputs;
   std::vector<PromptRows> prompt_rows;  // stands before the sequence's outputs of the same step
+  std::vector<Pooled> pooled;           // the same
 
   void Clear() {
     outputs.clear();
+    pooled.clear();
     prompt_rows.clear();
   }
 };
@@ -154,6 +166,16 @@ class Scheduler final {
   // that there is nothing to do until the next Add; `changes` hold all the same.
   void Plan(StepPlan* plan, PlanChanges* changes);
 
+  // Puts tokens behind a sequence's output that nobody sampled, to be computed by the next steps.
+  // Not while a step of the sequence is in flight. Stops at a token that ends it, and ends it too
+  // if `complete`. Unknown keys are ignored.
+  struct Appended {
+    int32_t count = 0;  // of the tokens, taken
+    SeqFinish finish = SeqFinish::kNone;
+    TokenId stop_token = -1;  // the id that did it, if one did
+  };
+  Appended Append(SeqKey key, std::span<const TokenId> tokens, bool complete);
+
   // Takes in what the executor made of the last plan.
   void Commit(const StepPlan& plan, const StepResult& result, Effects* effects);
 
@@ -162,6 +184,8 @@ class Scheduler final {
 
   bool idle() const { return running_.empty() && waiting_.empty(); }
   SchedulerStats stats() const;
+  // Why the first that waits did not start in the last Plan.
+  WaitCause wait_cause() const { return wait_cause_; }
 
   // For tests: recomputes counts from the sequences themselves; empty if all is as it should be,
   // else what is not.
@@ -178,9 +202,10 @@ class Scheduler final {
   static void InsertOrdered(std::vector<Sequence*>* list, Sequence* sequence);
 
   // scheduler_plan.cc
-  void PlanDecodes(StepPlan* plan, PlanChanges* changes);
+  void PlanOutputs(StepPlan* plan, PlanChanges* changes);
+  void PlanAppended(StepPlan* plan);
   void PlanRunningPrompts(StepPlan* plan);
-  void PlanWaiting(StepPlan* plan, PlanChanges* changes);
+  WaitCause PlanWaiting(StepPlan* plan, PlanChanges* changes);
   bool MakeRoom(size_t running_index, PlanChanges* changes);
   Sequence* LastThatFrees(size_t running_index) const;
   void Preempt(Sequence* sequence, PlanChanges* changes);
@@ -189,10 +214,12 @@ class Scheduler final {
   int32_t BudgetLeft(const StepPlan& plan) const;
   int32_t TakeChunk(const Sequence& sequence, const StepPlan& plan);
   void AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan);
+  static LogitRows RowsOf(const Sequence& sequence, int32_t end, bool sample);
 
   // scheduler_commit.cc
   void ObserveTime(const StepPlan& plan, int64_t elapsed_ns);
   void CommitItem(const PlanItem& item, const SampledToken* sampled, Effects* effects);
+  static bool IsStop(const Sequence& sequence, TokenId token);
   static SeqFinish FinishOf(const Sequence& sequence, TokenId token);
 
   // scheduler_check.cc
@@ -209,6 +236,7 @@ class Scheduler final {
   std::vector<Sequence*> slots_;  // [max_running], by SeqSlot; null: free
   std::vector<SeqSlot> free_slots_;
   std::vector<Sequence*> running_;                  // in policy order
+  std::vector<Sequence*> growing_;                  // of these, those of PlanOutputs
   std::vector<Sequence*> waiting_;                  // in policy order
   std::vector<std::unique_ptr<Sequence>> retired_;  // ended in Commit; freed by the next Add
   std::vector<SeqSlot> released_;                   // to be told by the next Plan
@@ -216,6 +244,7 @@ class Scheduler final {
   uint64_t next_arrival_ = 0;
   uint64_t step_ = 0;
   bool in_flight_ = false;
+  WaitCause wait_cause_ = WaitCause::kNone;
   SchedulerStats counters_;  // prefix_*, preemptions, mixed_*
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <openssl/crypto.h>
 
+#include <array>
 #include <cstdlib>
 #include <new>
 
@@ -84,6 +85,11 @@ void ExpectStepsAllocateNothing(const KvWindows& windows, int32_t num_blocks) {
         result.sampled.push_back({.item = static_cast<int32_t>(item), .token = 5, .error = {}});
       }
       scheduler.Commit(plan, result, &effects);
+      for (const Effects::Output& output : effects.outputs) {
+        const bool some =
+            output.finish == SeqFinish::kNone && output.key % 5 == 1 && steps % 7 == 0;
+        if (some) scheduler.Append(output.key, std::array<TokenId, 1>{6}, false);
+      }
       ++steps;
     }
     counting = false;

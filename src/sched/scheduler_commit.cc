@@ -23,6 +23,12 @@ void Scheduler::Commit(const StepPlan& plan, const StepResult& result, Effects* 
                                     .count = rows.count});
   }
 
+  for (const PooledRow& row : result.pooled) {
+    const Sequence& sequence = *slots_[plan.items[row.item].slot.value];
+    if (sequence.abort_pending) continue;
+    effects->pooled.push_back({.key = sequence.key, .values = row.values});
+  }
+
   size_t next_sampled = 0;
   for (const PlanItem& item : plan.items) {
     const SampledToken* sampled = nullptr;
@@ -59,10 +65,10 @@ void Scheduler::CommitItem(const PlanItem& item, const SampledToken* sampled, Ef
     return Retire(sequence);
   }
 
-  const bool had_prompt = sequence->computed >= sequence->prompt_len;
   sequence->computed += item.num_tokens;
   kv_.Computed(&sequence->kv, sequence->tokens, sequence->computed);
-  if (!had_prompt && sequence->computed >= sequence->prompt_len) {
+  if (!sequence->prompt_done && sequence->computed >= sequence->prompt_len) {
+    sequence->prompt_done = true;
     sequence->wants_prompt_rows = false;
     if (sequence->leads_group) FreeFollowers(*sequence);
     sequence->leads_group = false;
@@ -73,19 +79,22 @@ void Scheduler::CommitItem(const PlanItem& item, const SampledToken* sampled, Ef
     output.token = sampled->token;
     output.logprob_row = sampled->logprob_row;
     output.finish = FinishOf(*sequence, sampled->token);
-    if (output.finish == SeqFinish::kStop) output.stop_token = sampled->token;
+    if (sampled->ends) output.finish = SeqFinish::kStop;
+    if (output.finish == SeqFinish::kStop && IsStop(*sequence, sampled->token)) {
+      output.stop_token = sampled->token;
+    }
   }
   if (output.token >= 0 || output.finish != SeqFinish::kNone) effects->outputs.push_back(output);
   if (output.finish != SeqFinish::kNone) Retire(sequence);
 }
 
+bool Scheduler::IsStop(const Sequence& sequence, TokenId token) {
+  return std::ranges::find(sequence.stop_ids, token) != sequence.stop_ids.end();
+}
+
 // Of a sequence whose last token is `token`. The context's end is in max_tokens (see Add).
 SeqFinish Scheduler::FinishOf(const Sequence& sequence, TokenId token) {
-  const auto& stops = sequence.stop_ids;
-  if (sequence.outputs() > sequence.min_tokens &&
-      std::find(stops.begin(), stops.end(), token) != stops.end()) {
-    return SeqFinish::kStop;
-  }
+  if (sequence.outputs() > sequence.min_tokens && IsStop(sequence, token)) return SeqFinish::kStop;
   return sequence.outputs() == sequence.max_tokens ? SeqFinish::kLength : SeqFinish::kNone;
 }
 

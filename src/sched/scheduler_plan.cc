@@ -18,10 +18,10 @@ void Scheduler::Plan(StepPlan* plan, PlanChanges* changes) {
   changes->released.assign(released_.begin(), released_.end());
   released_.clear();
 
-  PlanDecodes(plan, changes);
+  PlanOutputs(plan, changes);
   PlanRunningPrompts(plan);
   // What a preemption has just freed belongs to those it was done for.
-  if (changes->preempted.empty()) PlanWaiting(plan, changes);
+  wait_cause_ = changes->preempted.empty() ? PlanWaiting(plan, changes) : WaitCause::kKvRoom;
 
   plan->step = ++step_;
   in_flight_ = !plan->empty();
@@ -40,27 +40,47 @@ int32_t Scheduler::TakeChunk(const Sequence& sequence, const StepPlan& plan) {
                        .all_logits = sequence.wants_prompt_rows});
 }
 
-// There are never more decodes than the budget: max_running_ sees to it.
-void Scheduler::PlanDecodes(StepPlan* plan, PlanChanges* changes) {
-  int64_t context = 0;
+// Those past their prompts have at least a token each in every step; there are never more of them
+// than the budget: max_running_ sees to it.
+void Scheduler::PlanOutputs(StepPlan* plan, PlanChanges* changes) {
+  growing_.clear();
   for (size_t i = 0; i < running_.size();) {
     Sequence* sequence = running_[i];
-    if (sequence->decoding() && MakeRoom(i, changes)) {
-      AddItem(sequence, 1, plan);
-      ++plan->decode_tokens;
-      context += sequence->length();
-    }
+    if (sequence->continues() && MakeRoom(i, changes)) growing_.push_back(sequence);
     // Unless it was preempted and the next one has moved up.
     if (i < running_.size() && running_[i] == sequence) ++i;
   }
-  budget_.Begin(plan->decode_tokens, context);
+  int64_t context = 0;
+  for (Sequence* sequence : growing_) {
+    context += sequence->computed + 1;
+    if (sequence->remaining() > 1) continue;
+    AddItem(sequence, 1, plan);
+    ++plan->decode_tokens;
+  }
+  budget_.Begin(static_cast<int32_t>(growing_.size()), context);
+  PlanAppended(plan);
 }
 
-// Room for the token that running_[i] feeds next, at the cost of those after it in order. False: it
-// was preempted itself, or it sits this step out because nothing that could go would free a block.
+// Half of what is left beside one token for each stays for prompts.
+void Scheduler::PlanAppended(StepPlan* plan) {
+  const auto tokens = static_cast<int32_t>(growing_.size());
+  int32_t extra = (config_.max_num_batched_tokens - tokens) / 2;
+  for (Sequence* sequence : growing_) {
+    if (sequence->planned > 0) continue;
+    const int32_t wanted = std::min(sequence->remaining() - 1, extra);
+    const int32_t more = budget_.TakeAppended(sequence->computed + 1, wanted);
+    extra -= more;
+    AddItem(sequence, 1 + more, plan);
+    plan->appended_tokens += 1 + more;
+  }
+}
+
+// Room for what running_[i] feeds next, at the cost of those after it in order. False: it was
+// preempted itself, or it sits this step out because nothing that could go would free a block.
 bool Scheduler::MakeRoom(size_t running_index, PlanChanges* changes) {
   Sequence* sequence = running_[running_index];
-  while (!kv_.TryGrow(&sequence->kv, sequence->length())) {
+  const int32_t chunk = std::min(sequence->remaining(), config_.max_num_batched_tokens);
+  while (!kv_.TryGrow(&sequence->kv, sequence->length(), chunk)) {
     Sequence* victim = LastThatFrees(running_index);
     if (victim == nullptr) return false;
     Preempt(victim, changes);
@@ -94,7 +114,7 @@ void Scheduler::Preempt(Sequence* sequence, PlanChanges* changes) {
 // Their blocks were all taken or claimed when they started, so nothing can fail.
 void Scheduler::PlanRunningPrompts(StepPlan* plan) {
   for (Sequence* sequence : running_) {
-    if (sequence->decoding()) continue;
+    if (sequence->continues()) continue;
     const int32_t chunk = TakeChunk(*sequence, *plan);
     if (chunk == 0) return;
     AddItem(sequence, chunk, plan);
@@ -102,38 +122,44 @@ void Scheduler::PlanRunningPrompts(StepPlan* plan) {
   }
 }
 
-void Scheduler::PlanWaiting(StepPlan* plan, PlanChanges* changes) {
+// Says why it ended before all had started.
+WaitCause Scheduler::PlanWaiting(StepPlan* plan, PlanChanges* changes) {
   for (size_t i = 0; i < waiting_.size();) {
-    if (free_slots_.empty() || BudgetLeft(*plan) == 0) return;
+    if (free_slots_.empty()) return WaitCause::kSequences;
+    if (BudgetLeft(*plan) == 0) return WaitCause::kTokens;
     Sequence* sequence = waiting_[i];
     if (sequence->waits_for_leader) {
       ++i;
       continue;
     }
-    if (!budget_.HasRoom(sequence->length())) return;
-    if (!TryStart(sequence, changes)) return;
+    if (!budget_.HasRoom(sequence->length())) return WaitCause::kTokens;
+    if (!TryStart(sequence, changes)) return WaitCause::kKvRoom;
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
     const int32_t chunk = TakeChunk(*sequence, *plan);
     AddItem(sequence, chunk, plan);
     plan->prefill_tokens += chunk;
   }
+  return WaitCause::kNone;
 }
 
 // Takes the cache and a slot, if there is room.
 bool Scheduler::TryStart(Sequence* sequence, PlanChanges* changes) {
-  // A row of log-probabilities exists only for a token that is computed.
-  const bool use_index = config_.kv.enable_prefix_caching && !sequence->wants_prompt_rows;
+  // A row of log-probabilities exists only for a token that is computed, and so does what a mean
+  // is taken over.
+  const bool all_rows = sequence->wants_prompt_rows || sequence->pooling == Pooling::kMean;
+  const bool use_index = config_.kv.enable_prefix_caching && !all_rows;
   const auto cached = kv_.TryBegin(&sequence->kv, sequence->tokens, use_index, Headroom(*sequence));
   if (!cached) return false;
 
   sequence->computed = *cached;
+  sequence->started_with = sequence->length();
   sequence->slot = free_slots_.back();
   free_slots_.pop_back();
   slots_[sequence->slot.value] = sequence;
   InsertOrdered(&running_, sequence);
   if (!sequence->scheduled_before && use_index) {
     counters_.prefix_queries += sequence->prompt_len;
-    counters_.prefix_hits += *cached;
+    counters_.prefix_hits += std::min(*cached, sequence->prompt_len);
   }
   changes->bound.push_back({.slot = sequence->slot,
                             .key = sequence->key,
@@ -157,6 +183,20 @@ int32_t Scheduler::Headroom(const Sequence& candidate) const {
   return std::max(growing, config_.kv.num_blocks / kWatermarkDivisor);
 }
 
+LogitRows Scheduler::RowsOf(const Sequence& sequence, int32_t end, bool sample) {
+  if (sequence.wants_prompt_rows) return LogitRows::kAll;
+  if (sample) return LogitRows::kLast;
+  switch (sequence.pooling) {
+    case Pooling::kMean:
+      return LogitRows::kPoolAll;
+    case Pooling::kLast:
+      return end == sequence.length() ? LogitRows::kPoolLast : LogitRows::kNone;
+    case Pooling::kNone:
+      break;
+  }
+  return LogitRows::kNone;
+}
+
 void Scheduler::AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan) {
   const int32_t begin = sequence->computed;
   const int32_t end = begin + num_tokens;
@@ -171,9 +211,8 @@ void Scheduler::AddItem(Sequence* sequence, int32_t num_tokens, StepPlan* plan) 
   item.first_block = static_cast<int32_t>(plan->block_ids.size());
   item.num_blocks = kv_.BlocksFor(end);
   item.sample = end == sequence->length() && sequence->max_tokens > 0;
-  item.logit_rows = wants_rows    ? LogitRows::kAll
-                    : item.sample ? LogitRows::kLast
-                                  : LogitRows::kNone;
+  item.logit_rows = RowsOf(*sequence, end, item.sample);
+  item.pool_ends = sequence->pooling != Pooling::kNone && end == sequence->length();
   if (wants_rows && end < sequence->prompt_len) item.next_prompt_token = sequence->tokens[end];
   plan->items.push_back(item);
 

@@ -314,11 +314,28 @@ TEST_F(SchedulerTest, AHeadThatDoesNotFitIsNotOvertaken) {
   while (finished.count(1) == 0) {
     EXPECT_EQ(cached.count(3), 0u);
     Step();
+    EXPECT_EQ(scheduler->wait_cause(), WaitCause::kKvRoom);
   }
   Step();
   EXPECT_EQ(cached.count(2), 1u);
   Drain();
   ExpectIdle();
+}
+
+TEST_F(SchedulerTest, SaysWhatTheNextOneWaitsFor) {
+  SchedulerConfig config = SmallConfig();
+  config.max_num_seqs = 2;
+  Start(config);
+  EXPECT_EQ(scheduler->wait_cause(), WaitCause::kNone);
+  Add(1, Prompt(70, 0), 4);
+  Add(2, Prompt(4, 1000), 4);
+  Add(3, Prompt(4, 2000), 4);
+  Step();
+  EXPECT_EQ(scheduler->wait_cause(), WaitCause::kTokens) << "the first takes all of the step";
+  Step();
+  EXPECT_EQ(scheduler->wait_cause(), WaitCause::kSequences);
+  Drain();
+  EXPECT_EQ(scheduler->wait_cause(), WaitCause::kNone);
 }
 
 TEST_F(SchedulerTest, OutOfBlocksPreemptsTheLatestOfTheLowestPriority) {
@@ -465,6 +482,203 @@ TEST_F(SchedulerTest, PromptRowsAreForwardedByPosition) {
   EXPECT_EQ(effects.outputs[0].logprob_row, 8);
 }
 
+// --- appended output
+// -----------------------------------------------------------------------------------------
+
+// --- pooled prompts
+// -----------------------------------------------------------------------------------------
+
+TEST_F(SchedulerTest, APooledPromptSamplesNothing) {
+  for (const Pooling pooling : {Pooling::kLast, Pooling::kMean}) {
+    Start(SmallConfig());
+    NewSequence sequence;
+    const Tokens prompt = Prompt(70);
+    sequence.key = 1;
+    sequence.prompt = prompt;
+    sequence.pooling = pooling;
+    scheduler->Add(sequence);
+    Plan();
+    ASSERT_EQ(plan.items.size(), 1u);
+    const bool mean = pooling == Pooling::kMean;
+    EXPECT_EQ(plan.items[0].logit_rows, mean ? LogitRows::kPoolAll : LogitRows::kNone);
+    EXPECT_EQ(plan.items[0].end_logit_row() - plan.items[0].first_logit_row(), mean ? 64 : 0);
+    EXPECT_FALSE(plan.items[0].pool_ends);
+    Commit();
+    EXPECT_THAT(effects.outputs, IsEmpty());
+    Plan();
+    EXPECT_EQ(plan.items[0].logit_rows, mean ? LogitRows::kPoolAll : LogitRows::kPoolLast);
+    EXPECT_EQ(plan.items[0].end_logit_row() - plan.items[0].first_logit_row(), mean ? 6 : 1);
+    EXPECT_TRUE(plan.items[0].pool_ends);
+    EXPECT_FALSE(plan.items[0].sample);
+    const std::vector<float> vector = {1, 2};
+    result.Clear();
+    result.step = plan.step;
+    result.pooled.push_back({.item = 0, .values = vector});
+    scheduler->Commit(plan, result, &effects);
+    ASSERT_EQ(effects.pooled.size(), 1u);
+    EXPECT_EQ(effects.pooled[0].key, 1u);
+    EXPECT_EQ(effects.pooled[0].values.data(), vector.data());
+    ASSERT_EQ(effects.outputs.size(), 1u);
+    EXPECT_EQ(effects.outputs[0].token, -1);
+    EXPECT_EQ(effects.outputs[0].finish, SeqFinish::kLength);
+    ExpectIdle();
+  }
+}
+
+class AppendTest : public SchedulerTest {
+ protected:
+  Scheduler::Appended Append(SeqKey key, const Tokens& tokens, bool complete = false) {
+    const auto appended = scheduler->Append(key, tokens, complete);
+    outputs[key] += appended.count;
+    if (appended.finish != SeqFinish::kNone) finished[key] = appended.finish;
+    EXPECT_EQ(scheduler->CheckInvariants(), "");
+    return appended;
+  }
+};
+
+TEST_F(AppendTest, ItIsOneChunkBehindTheDecodes) {
+  Start(SmallConfig());
+  Add(1, Prompt(20, 0), 50);
+  Add(2, Prompt(4, 100), 50);
+  Step();
+  EXPECT_EQ(Append(1, {30, 31, 32}).count, 3);
+  Add(3, Prompt(100, 500), 4);
+  Plan();
+  ASSERT_EQ(plan.items.size(), 3u);
+  EXPECT_EQ(plan.decode_tokens, 1);
+  EXPECT_EQ(plan.appended_tokens, 4);
+  EXPECT_EQ(plan.prefill_tokens, 64 - 5);
+  EXPECT_EQ(plan.items[0].first_position, 4);
+  EXPECT_EQ(plan.items[1].first_position, 20);
+  EXPECT_EQ(plan.items[1].num_tokens, 4);
+  EXPECT_TRUE(plan.items[1].sample);
+  EXPECT_EQ(plan.items[1].logit_rows, LogitRows::kLast);
+  EXPECT_THAT(Tokens(plan.tokens.begin() + 1, plan.tokens.begin() + 5),
+              ElementsAre(kText, 30, 31, 32));
+  Commit();
+  EXPECT_EQ(outputs[1], 5);
+  Plan();
+  EXPECT_EQ(plan.decode_tokens, 2);
+  EXPECT_EQ(plan.appended_tokens, 0);
+  Commit();
+  Drain();
+  EXPECT_EQ(outputs[1], 50);
+  ExpectIdle();
+}
+
+// At least a token each in every step, whatever else there is; half of the rest is for prompts.
+TEST_F(AppendTest, ASmallBudgetTakesItInTurns) {
+  SchedulerConfig config = SmallConfig();
+  config.max_num_batched_tokens = 8;
+  Start(config);
+  for (SeqKey key = 1; key <= 2; ++key) Add(key, Prompt(4, static_cast<TokenId>(key * 10)), 60);
+  while (outputs[1] == 0 || outputs[2] == 0) Step();
+  for (SeqKey key = 1; key <= 2; ++key) Append(key, Tokens(9, 5));
+  Add(3, Prompt(40, 500), 4);
+  Plan();
+  ASSERT_EQ(plan.items.size(), 3u);
+  EXPECT_EQ(plan.items[0].num_tokens, 4) << "one, and all of half the rest";
+  EXPECT_FALSE(plan.items[0].sample);
+  EXPECT_EQ(plan.items[0].logit_rows, LogitRows::kNone);
+  EXPECT_EQ(plan.items[1].num_tokens, 1);
+  EXPECT_EQ(plan.prefill_tokens, 3);
+  Commit();
+  Drain();
+  EXPECT_EQ(outputs[1], 60);
+  EXPECT_EQ(outputs[2], 60);
+  ExpectIdle();
+}
+
+TEST_F(AppendTest, ABudgetOfOneServesItToo) {
+  SchedulerConfig config = SmallConfig();
+  config.max_num_batched_tokens = 1;
+  Start(config);
+  Add(1, Prompt(5), 20);
+  while (outputs[1] == 0) Step();
+  Append(1, Tokens(7, 5));
+  Drain();
+  EXPECT_EQ(outputs[1], 20);
+}
+
+TEST_F(AppendTest, EndsAtTheLengthAtAStopIdAndWhenComplete) {
+  Start(SmallConfig());
+  const Tokens prompt = Prompt(4);
+  const Tokens stops{kEos};
+  for (SeqKey key = 1; key <= 4; ++key) {
+    NewSequence sequence;
+    sequence.key = sequence.group = key;
+    sequence.prompt = prompt;
+    sequence.max_tokens = 6;
+    sequence.stop_ids = stops;
+    scheduler->Add(sequence);
+  }
+  Step();
+  const auto full = Append(1, Tokens(5, 9));
+  EXPECT_EQ(full.count, 5);
+  EXPECT_EQ(full.finish, SeqFinish::kLength);
+  const auto stopped = Append(2, {9, kEos, 9, 9});
+  EXPECT_EQ(stopped.count, 2);
+  EXPECT_EQ(stopped.finish, SeqFinish::kStop);
+  EXPECT_EQ(stopped.stop_token, kEos);
+  const auto complete = Append(3, {9, 9}, true);
+  EXPECT_EQ(complete.count, 2);
+  EXPECT_EQ(complete.finish, SeqFinish::kStop);
+  EXPECT_EQ(complete.stop_token, -1);
+  EXPECT_EQ(Append(99, {1}).count, 0) << "unknown";
+  Drain();
+  EXPECT_EQ(outputs[4], 6);
+  ExpectIdle();
+}
+
+TEST_F(AppendTest, BeforeTheFirstStepItJoinsThePrompt) {
+  Start(SmallConfig());
+  Add(1, Prompt(20, 0), 50);
+  Append(1, {30, 31});
+  Plan();
+  ASSERT_EQ(changes.bound.size(), 1u);
+  EXPECT_EQ(changes.bound[0].prompt_len, 20);
+  EXPECT_EQ(changes.bound[0].tokens.size(), 22u);
+  EXPECT_EQ(plan.prefill_tokens, 22);
+  EXPECT_TRUE(plan.items[0].sample);
+  Commit();
+  Drain();
+  EXPECT_EQ(outputs[1], 50);
+}
+
+TEST_F(AppendTest, ItPreemptsAndIsPreemptedAsDecodesAre) {
+  SchedulerConfig config = SmallConfig();
+  config.kv.num_blocks = 8;
+  config.kv.enable_prefix_caching = false;
+  Start(config);
+  Add(1, Prompt(15, 0), 80);
+  Add(2, Prompt(15, 100), 80);
+  Step();
+  Append(1, Tokens(50, 5));
+  Append(2, Tokens(50, 6));
+  Plan();
+  EXPECT_THAT(changes.preempted, ElementsAre(2));
+  Commit();
+  Drain();
+  EXPECT_EQ(outputs[1], 80);
+  EXPECT_EQ(outputs[2], 80);
+  ExpectIdle();
+}
+
+TEST_F(SchedulerTest, AConstraintsEndIsAStop) {
+  Start(SmallConfig());
+  Add(1, Prompt(4), 10);
+  Plan();
+  result.Clear();
+  result.step = plan.step;
+  result.sampled.push_back({.item = 0, .token = kText, .ends = true});
+  scheduler->Commit(plan, result, &effects);
+  ASSERT_EQ(effects.outputs.size(), 1u);
+  EXPECT_EQ(effects.outputs[0].token, kText);
+  EXPECT_EQ(effects.outputs[0].finish, SeqFinish::kStop);
+  EXPECT_EQ(effects.outputs[0].stop_token, -1);
+  ExpectIdle();
+}
+
 // --- abort (bug case 8.2)
 // -------------------------------------------------------------------------
 
@@ -527,7 +741,7 @@ TEST_F(SchedulerTest, ASecondRequestFindsThePromptAndItsOwnSaltOnly) {
 
 // --- window groups (see kv/kv_window_groups_test.cc) ---------------------------------------------
 
-class WindowsTest : public SchedulerTest {
+class WindowsTest : public AppendTest {
  protected:
   // A full group and three with a window of 20 tokens.
   static SchedulerConfig Windows(int32_t num_blocks) {
@@ -587,6 +801,19 @@ TEST_F(WindowsTest, WindowsMakeRoom) {
   Drain();
   for (SeqKey key = 1; key <= 4; ++key) EXPECT_EQ(outputs[key], 145);
   EXPECT_EQ(scheduler->stats().preemptions, 0);
+  ExpectIdle();
+}
+
+TEST_F(WindowsTest, AppendedOutputHasRoomInTheWindows) {
+  Start(Windows(60));
+  Add(1, Prompt(150), 100);
+  while (outputs[1] == 0) Step();
+  Append(1, Tokens(70, 5));
+  Plan();
+  EXPECT_EQ(plan.appended_tokens, 32);
+  Commit();
+  Drain();
+  EXPECT_EQ(outputs[1], 100);
   ExpectIdle();
 }
 

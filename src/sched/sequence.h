@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "kv/kv_cache_manager.h"
+#include "sched/step_plan.h"
 
 namespace vivace {
 
@@ -26,7 +27,8 @@ struct NewSequence {
   std::span<const TokenId> stop_ids;  // EOS ids (unless ignored) and stop_token_ids
   std::string_view cache_salt;
   std::string_view adapter;
-  bool prompt_logprobs = false;  // ask for one choice of a group only: rows are equal
+  bool prompt_logprobs = false;      // ask for one choice of a group only: rows are equal
+  Pooling pooling = Pooling::kNone;  // of the prompt; then max_tokens is 0
 };
 
 // Fields are the scheduler's own; other code sees sequences by key and slot.
@@ -47,9 +49,12 @@ struct Sequence {
   KvSequence kv;
   SeqSlot slot;                    // valid while running
   int32_t computed = 0;            // tokens whose KV is in place
+  int32_t started_with = 0;        // tokens it had when it took its slot
   int32_t planned = 0;             // tokens of the step in flight
   bool wants_prompt_rows = false;  // until the last of them was delivered
+  Pooling pooling = Pooling::kNone;
   bool scheduled_before = false;
+  bool prompt_done = false;       // was computed once
   bool waits_for_leader = false;  // until an earlier choice has computed the prompt
   bool leads_group = false;       // others wait for this one
   bool abort_pending = false;     // aborted while its step is in flight
@@ -59,6 +64,8 @@ struct Sequence {
   int32_t remaining() const { return length() - computed; }
   // One token to feed, and that one was sampled.
   bool decoding() const { return computed >= prompt_len && remaining() == 1; }
+  // Past what it started with: it feeds output, sampled or appended, and its blocks grow.
+  bool continues() const { return computed >= started_with || decoding(); }
 };
 
 // The policy: who goes first when there is not enough for all, and who is preempted last.

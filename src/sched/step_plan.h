@@ -4,18 +4,24 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/ids.h"
 
 namespace vivace {
 
-// Which of an item's rows need logits.
+// Which of an item's rows need logits, or a hidden state of their own: the others end in the cache.
 enum class LogitRows : uint8_t {
-  kNone,  // a prompt chunk that is not the last
-  kLast,  // a decode, or the chunk that ends the prompt: one token is sampled
-  kAll,   // prompt log-probabilities are wanted; `sample` says if the last row is sampled too
+  kNone,      // a prompt chunk that is not the last
+  kLast,      // a decode, or the chunk that ends the prompt: one token is sampled
+  kAll,       // prompt log-probabilities are wanted; `sample` says if the last row is sampled too
+  kPoolLast,  // the chunk that ends a prompt whose last hidden state is wanted
+  kPoolAll,   // a chunk of a prompt whose hidden states' mean is wanted
 };
+
+// What is wanted of a prompt's hidden states.
+enum class Pooling : uint8_t { kNone, kLast, kMean };
 
 // One sequence's share of the step: tokens [first_token, first_token + num_tokens) of the plan at
 // positions [first_position, ...). Its block table in group g of the cache (kv/kv_groups.h) is
@@ -31,10 +37,24 @@ struct PlanItem {
   LogitRows logit_rows = LogitRows::kNone;
   bool sample = false;             // draw one token after the last row
   TokenId next_prompt_token = -1;  // kAll: the prompt token after this chunk, -1 at its end
+  bool pool_ends = false;          // a pooled prompt is complete with it
 
+  bool pools() const {
+    return logit_rows == LogitRows::kPoolLast || logit_rows == LogitRows::kPoolAll;
+  }
   // Its rows whose logits are needed: the plan's [first_logit_row(), end_logit_row()).
   int32_t first_logit_row() const {
-    return logit_rows == LogitRows::kAll ? first_token : end_logit_row() - (sample ? 1 : 0);
+    switch (logit_rows) {
+      case LogitRows::kAll:
+      case LogitRows::kPoolAll:
+        return first_token;
+      case LogitRows::kNone:
+        return end_logit_row();
+      case LogitRows::kLast:
+      case LogitRows::kPoolLast:
+        break;
+    }
+    return end_logit_row() - 1;
   }
   int32_t end_logit_row() const {
     // A prompt's last row predicts no token of the prompt.
@@ -45,18 +65,19 @@ struct PlanItem {
 
 struct StepPlan {
   uint64_t step = 0;
-  std::vector<PlanItem> items;  // decodes first
+  std::vector<PlanItem> items;  // decodes, then appended output, then prompts
   std::vector<TokenId> tokens;
   std::vector<BlockId> block_ids;
   int32_t prefill_tokens = 0;
   int32_t decode_tokens = 0;
+  int32_t appended_tokens = 0;  // of items that feed output which was not sampled
 
   bool empty() const { return items.empty(); }
   void Clear() {
     items.clear();
     tokens.clear();
     block_ids.clear();
-    prefill_tokens = decode_tokens = 0;
+    prefill_tokens = decode_tokens = appended_tokens = 0;
   }
 };
 
@@ -74,13 +95,24 @@ struct LogprobRow {
   int32_t num_top = 0;
 };
 
-enum class SampleError : uint8_t { kNone, kNonFiniteLogits };
+enum class SampleError : uint8_t {
+  kNone,
+  kNonFiniteLogits,
+  kRefused,  // by the constraint that had allowed the token: a fault of ours
+};
 
 struct SampledToken {
   int32_t item = 0;  // index into StepPlan::items
   TokenId token = -1;
   SampleError error = SampleError::kNone;
   int32_t logprob_row = -1;  // index into logprob_rows, or -1
+  bool ends = false;         // a constraint's output is complete with it
+};
+
+// A pooled prompt's vector, [hidden]. Valid until the next launch.
+struct PooledRow {
+  int32_t item = 0;
+  std::span<const float> values;
 };
 
 struct StepResult {
@@ -97,10 +129,12 @@ struct StepResult {
     int32_t count = 0;
   };
   std::vector<PromptRows> prompt_rows;
+  std::vector<PooledRow> pooled;
 
   void Clear() {
     elapsed_ns = 0;
     sampled.clear();
+    pooled.clear();
     logprob_rows.clear();
     top_logprobs.clear();
     prompt_rows.clear();

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/access/access_control.h"
 #include "server/error_response.h"
 #include "server/http/http.h"
+#include "server/params/request_params.h"
 
 namespace vivace::server {
 
@@ -20,6 +22,11 @@ struct Route {
   bool generates;           // work for the engine: refused when full or draining
   std::function<void(ExchangePtr exchange, std::string_view tail)> handle;
   ErrorShape errors = ErrorShape::kOpenAi;
+  // For /openapi.json: what it is for, and whose rows of the parameter table its body has (0:
+  // none).
+  std::string_view summary = "";
+  EndpointSet parameters = 0;
+  AccessLevel access = AccessLevel::kKey;
 };
 
 class Router {
@@ -32,8 +39,13 @@ class Router {
     int status = 0;
     std::string allow;
   };
+  std::span<const Route> routes() const { return routes_; }
   Match Find(std::string_view method, std::string_view path) const;
 
+  // What a match asks of the caller; where there is nothing, a key before that is said.
+  static AccessLevel AccessOf(const Match& match) {
+    return match.route != nullptr ? match.route->access : AccessLevel::kKey;
+  }
   // The error of a failed match.
   static Error ErrorOf(const Match& match, std::string_view method, std::string_view path);
 

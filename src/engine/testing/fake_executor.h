@@ -52,14 +52,15 @@ class FakeExecutor final : public Executor {
 
   const ExecutorLimits& limits() const override { return limits_; }
 
-  void BindSlot(SeqSlot slot, const SamplingParams& params, int32_t,
-                std::span<const TokenId> tokens, int32_t) override {
+  void BindSlot(SeqSlot slot, const SlotBinding& binding) override {
     Slot& s = At(slot);
     VIVACE_CHECK(!s.bound);
     s = {.bound = true,
-         .logprobs = params.logprobs,
-         .prompt_logprobs = params.prompt_logprobs,
-         .tokens = std::vector<TokenId>(tokens.begin(), tokens.end())};
+         .logprobs = binding.params.logprobs,
+         .prompt_logprobs = binding.params.prompt_logprobs,
+         .constraint = binding.constraint,
+         .most = binding.prompt_len + binding.params.max_tokens,
+         .tokens = std::vector<TokenId>(binding.tokens.begin(), binding.tokens.end())};
     s.tokens.reserve(static_cast<size_t>(limits_.max_model_len));
   }
   void ReleaseSlot(SeqSlot slot) override {
@@ -89,7 +90,11 @@ class FakeExecutor final : public Executor {
     bool bound = false;
     int32_t logprobs = -1;
     int32_t prompt_logprobs = -1;
+    TokenConstraint* constraint = nullptr;
+    int32_t most = 0;  // tokens of the sequence
     std::vector<TokenId> tokens;
+    std::vector<float> pooled;  // sum, then mean; or last
+    int32_t positions = 0;
   };
 
   Slot& At(SeqSlot slot) { return slots_[static_cast<size_t>(slot.value)]; }
@@ -115,15 +120,49 @@ class FakeExecutor final : public Executor {
           plan_->tokens[static_cast<size_t>(item.first_token + k)];
     }
     if (item.logit_rows == LogitRows::kAll) AddPromptRows(index, item, slot, result);
+    if (item.pools()) Pool(index, item, &slot, result);
     if (!item.sample) return;
     SampledToken sampled{.item = index};
     if (non_finite) {
       sampled.error = SampleError::kNonFiniteLogits;
     } else {
       sampled.token = next ? next(slot.tokens) : NextToken(slot.tokens, limits_.vocab);
+      if (slot.constraint != nullptr) Constrain(slot, &sampled);
       if (slot.logprobs >= 0) sampled.logprob_row = AddRow(sampled.token, slot.logprobs, result);
     }
     result->sampled.push_back(sampled);
+  }
+
+  // The first allowed token from the one that would have come.
+  void Constrain(const Slot& slot, SampledToken* sampled) const {
+    std::vector<uint32_t> mask((static_cast<size_t>(limits_.vocab) + 31) / 32);
+    const int32_t remaining = slot.most - static_cast<int32_t>(slot.tokens.size());
+    if (slot.constraint->FillMask(remaining, mask)) {
+      const auto allowed = [&] {
+        return (mask[static_cast<size_t>(sampled->token) / 32] >> (sampled->token % 32) & 1) != 0;
+      };
+      while (!allowed()) sampled->token = (sampled->token + 1) % limits_.vocab;
+    }
+    if (!slot.constraint->Accept(sampled->token)) sampled->error = SampleError::kRefused;
+    sampled->ends = slot.constraint->Done();
+  }
+
+  // A hidden state is made up: that of a token at its position is [token, position, 0, ...].
+  void Pool(int32_t index, const PlanItem& item, Slot* slot, StepResult* result) const {
+    if (item.first_position == 0 || item.logit_rows == LogitRows::kPoolLast) {
+      slot->pooled.assign(static_cast<size_t>(limits_.hidden), 0.0f);
+      slot->positions = 0;
+    }
+    const bool last = item.logit_rows == LogitRows::kPoolLast;
+    for (int32_t k = last ? item.num_tokens - 1 : 0; k < item.num_tokens; ++k) {
+      const int32_t position = item.first_position + k;
+      slot->pooled[0] += static_cast<float>(slot->tokens[static_cast<size_t>(position)]);
+      slot->pooled[1] += static_cast<float>(position);
+      ++slot->positions;
+    }
+    if (!item.pool_ends) return;
+    for (float& x : slot->pooled) x /= static_cast<float>(slot->positions);
+    result->pooled.push_back({.item = index, .values = slot->pooled});
   }
 
   void AddPromptRows(int32_t index, const PlanItem& item, const Slot& slot, StepResult* result) {

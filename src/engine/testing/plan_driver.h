@@ -20,7 +20,10 @@ class PlanDriver {
     int32_t prompt_len = 0;
     int32_t computed = 0;
     std::vector<BlockId> blocks;
-    std::vector<SampleError> errors;          // one for each draw
+    std::vector<SampleError> errors;   // one for each draw
+    bool ended = false;                // by its constraint
+    Pooling pooling = Pooling::kNone;  // of the prompt, instead of drawing
+    std::vector<float> pooled;
     std::vector<LogprobRow> logprobs;         // of drawn tokens
     std::vector<LogprobRow> prompt_logprobs;  // of prompt tokens 1, 2, ...
     std::vector<std::vector<TokenLogprob>> top, prompt_top;
@@ -32,10 +35,15 @@ class PlanDriver {
   explicit PlanDriver(Executor* executor, bool reverse_blocks = false)
       : executor_(*executor), reverse_blocks_(reverse_blocks) {}
 
-  int32_t Add(std::vector<TokenId> prompt, const SamplingParams& params, int32_t choice = 0) {
+  int32_t Add(std::vector<TokenId> prompt, const SamplingParams& params, int32_t choice = 0,
+              TokenConstraint* constraint = nullptr) {
     const auto slot = static_cast<int32_t>(sequences_.size());
     VIVACE_CHECK(slot < executor_.limits().max_sequences);
-    executor_.BindSlot(SeqSlot(slot), params, choice, prompt, static_cast<int32_t>(prompt.size()));
+    executor_.BindSlot(SeqSlot(slot), {.params = params,
+                                       .choice = choice,
+                                       .tokens = prompt,
+                                       .prompt_len = static_cast<int32_t>(prompt.size()),
+                                       .constraint = constraint});
     Sequence sequence;
     sequence.params = params;
     sequence.prompt_len = static_cast<int32_t>(prompt.size());
@@ -45,6 +53,24 @@ class PlanDriver {
   }
 
   const Sequence& operator[](int32_t i) const { return sequences_[static_cast<size_t>(i)]; }
+
+  // A prompt to pool.
+  int32_t AddPooled(std::vector<TokenId> prompt, Pooling pooling) {
+    const int32_t slot = Add(std::move(prompt), {});
+    sequences_.back().pooling = pooling;
+    return slot;
+  }
+
+  // Computes pooled sequence `i` alone, in chunks.
+  void Pool(int32_t i, int32_t chunk = 1 << 20) {
+    while (sequences_[static_cast<size_t>(i)].pooled.empty()) Step({{i, Next(i, chunk)}});
+  }
+
+  // Output that was not sampled.
+  void Append(int32_t i, const std::vector<TokenId>& tokens) {
+    Sequence& s = sequences_[static_cast<size_t>(i)];
+    s.tokens.insert(s.tokens.end(), tokens.begin(), tokens.end());
+  }
 
   // One step: `count` tokens of each named sequence, no more than it has uncomputed.
   void Step(const std::vector<std::pair<int32_t, int32_t>>& parts) {
@@ -88,9 +114,12 @@ class PlanDriver {
                   .first_position = s.computed,
                   .first_block = static_cast<int32_t>(plan_.block_ids.size()),
                   .num_blocks = static_cast<int32_t>(s.blocks.size()),
-                  .sample = end == total};
+                  .sample = end == total && s.pooling == Pooling::kNone};
     const bool prompt = s.computed < s.prompt_len && s.params.prompt_logprobs >= 0;
     item.logit_rows = prompt ? LogitRows::kAll : item.sample ? LogitRows::kLast : LogitRows::kNone;
+    if (s.pooling == Pooling::kMean) item.logit_rows = LogitRows::kPoolAll;
+    if (s.pooling == Pooling::kLast && end == total) item.logit_rows = LogitRows::kPoolLast;
+    item.pool_ends = s.pooling != Pooling::kNone && end == total;
     if (prompt && end < s.prompt_len) item.next_prompt_token = s.tokens[static_cast<size_t>(end)];
     plan_.tokens.insert(plan_.tokens.end(), s.tokens.begin() + s.computed, s.tokens.begin() + end);
     plan_.block_ids.insert(plan_.block_ids.end(), s.blocks.begin(), s.blocks.end());
@@ -119,9 +148,13 @@ class PlanDriver {
       Sequence& s = Of(sampled.item);
       s.tokens.push_back(sampled.token);
       s.errors.push_back(sampled.error);
+      s.ended |= sampled.ends;
       if (sampled.logprob_row < 0) continue;
       s.logprobs.push_back(result_.logprob_rows[static_cast<size_t>(sampled.logprob_row)]);
       s.top.push_back(Top(s.logprobs.back()));
+    }
+    for (const PooledRow& row : result_.pooled) {
+      Of(row.item).pooled.assign(row.values.begin(), row.values.end());
     }
     for (const StepResult::PromptRows& rows : result_.prompt_rows) {
       Sequence& s = Of(rows.item);

@@ -36,6 +36,7 @@ using StopReason = std::variant<std::monostate, std::string, TokenId>;
 // How a choice ended.
 struct ChoiceEnd {
   bool by_length = false;  // else by itself
+  bool steered = false;    // the way to its end was imposed, so that it is complete
   StopReason stop_reason;
 };
 
@@ -46,8 +47,9 @@ struct ChoicePart {
   std::span<const OutputPiece> pieces;
   std::span<const LogprobEntry> logprobs;
   std::span<const TokenId> token_ids;
-  std::span<const TokenId> prompt_token_ids;  // of its prompt
-  const ChoiceEnd* end = nullptr;             // Close and whole answers
+  std::span<const TokenId> prompt_token_ids;        // of its prompt
+  const PromptLogprobs* prompt_logprobs = nullptr;  // the same; whole answers, where wanted
+  const ChoiceEnd* end = nullptr;                   // Close and whole answers
 };
 
 // What an answer calls itself.
@@ -55,6 +57,7 @@ struct AnswerIdentity {
   std::string id;
   int64_t created_s = 0;
   std::string model;
+  std::string request_id = {};  // of the header x-request-id; empty: as `id`
 };
 
 class AnswerWriter {

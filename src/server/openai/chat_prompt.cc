@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "server/openai/described_tools.h"
 #include "server/openai/messages.h"
+#include "server/params/table.h"
 
 namespace vivace::server {
 namespace {
@@ -27,11 +28,16 @@ std::tm LocalTime() {
 // What a template reads that says only whether to think.
 constexpr std::string_view kThinkSwitches[] = {"enable_thinking", "thinking"};
 
-void AddReasoningEffort(const json::value& effort, const ChatTemplate& chat_template,
-                        json::object* extra) {
-  (*extra)["reasoning_effort"] = effort;
+void AddThinking(const RequestParams& params, const ChatTemplate& chat_template,
+                 json::object* extra) {
+  std::optional<bool> think = params.thinking;
+  if (params.reasoning_effort != nullptr) {
+    (*extra)["reasoning_effort"] = *params.reasoning_effort;
+    if (!think) think = params.reasoning_effort->as_string() != "none";
+  }
+  if (!think) return;
   for (const std::string_view name : kThinkSwitches) {
-    if (chat_template.Reads(name)) (*extra)[name] = effort.as_string() != "none";
+    if (chat_template.Reads(name)) (*extra)[name] = *think;
   }
 }
 
@@ -48,10 +54,13 @@ void AddTools(const RequestParams& params, const ServedModel& model, ChatRenderI
 
 }  // namespace
 
-bool KnowsReasoningEffort(const ChatTemplate& chat_template) {
-  return chat_template.Reads("reasoning_effort") ||
-         std::any_of(std::begin(kThinkSwitches), std::end(kThinkSwitches),
+bool KnowsThinking(const ChatTemplate& chat_template) {
+  return std::any_of(std::begin(kThinkSwitches), std::end(kThinkSwitches),
                      [&](std::string_view name) { return chat_template.Reads(name); });
+}
+
+bool KnowsReasoningEffort(const ChatTemplate& chat_template) {
+  return chat_template.Reads("reasoning_effort") || KnowsThinking(chat_template);
 }
 
 Status CheckTextFits(std::string_view text, std::string_view field, const ServedModel& model) {
@@ -62,8 +71,7 @@ Status CheckTextFits(std::string_view text, std::string_view field, const Served
               model.max_model_len);
 }
 
-Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const ServedModel& model,
-                                        ReasoningStart* reasoning) {
+Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& model) {
   if (model.chat_template == nullptr) {
     return Fail(ErrorCode::kUnsupported, "no_chat_template", "messages",
                 "this model has no chat template; use /v1/completions");
@@ -78,9 +86,7 @@ Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const Serve
     }
     input.documents = *params.documents;
   }
-  if (params.reasoning_effort != nullptr) {
-    AddReasoningEffort(*params.reasoning_effort, *model.chat_template, &input.extra);
-  }
+  AddThinking(params, *model.chat_template, &input.extra);
   if (params.chat_template_kwargs != nullptr) {
     for (const auto& [name, value] : *params.chat_template_kwargs) input.extra[name] = value;
   }
@@ -91,14 +97,14 @@ Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const Serve
   input.now = LocalTime();
   auto rendered = model.chat_template->Render(input);
   if (!rendered) {
-    if (rendered.error().field.empty()) rendered.error().field = "messages";
+    if (rendered.error().field.empty()) rendered.error().field = InputName(params.endpoint);
     return tl::unexpected<Error>(std::move(rendered.error()));
   }
-  if (reasoning != nullptr) {
-    *reasoning = FindReasoningStart(model.dialect, *rendered, params.continue_final_message);
-  }
-  if (params.endpoint == kChat) {
-    VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, "messages", model));
+  const ReasoningStart reasoning =
+      FindReasoningStart(model.dialect, *rendered, params.continue_final_message);
+  const bool generates = params.endpoint != kTokenize && params.endpoint != kCountTokens;
+  if (generates && !params.truncate_prompt_tokens) {
+    VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, InputName(params.endpoint), model));
   } else if (rendered->text.size() > limits::kMaxTokenizeBytes) {
     return Fail(ErrorCode::kInvalidArgument, "too_long", "messages",
                 "the messages make {} bytes of text; at most {} are tokenized at once",
@@ -111,7 +117,7 @@ Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const Serve
       (ids.empty() || ids.front() != *bos)) {
     ids.insert(ids.begin(), *bos);
   }
-  return ids;
+  return RenderedChat{std::move(rendered->text), std::move(ids), reasoning};
 }
 
 }  // namespace vivace::server

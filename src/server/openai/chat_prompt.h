@@ -2,6 +2,8 @@
 // become control tokens. Pure, any thread.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -11,11 +13,16 @@
 
 namespace vivace::server {
 
-// `reasoning`: how an output of this prompt begins; null: nobody asks.
-Result<std::vector<TokenId>> ChatPrompt(const RequestParams& params, const ServedModel& model,
-                                        ReasoningStart* reasoning = nullptr);
+struct RenderedChat {
+  std::string text;
+  std::vector<TokenId> ids;
+  ReasoningStart reasoning = ReasoningStart::kNone;  // how an output of this prompt begins
+};
+Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& model);
 
-// The template reads the effort, or whether to think at all. Cost: a few walks of the template.
+// The template lets a request say whether to think.
+bool KnowsThinking(const ChatTemplate& chat_template);
+// It reads the effort, or whether to think at all. Both cost a few walks of the template.
 bool KnowsReasoningEffort(const ChatTemplate& chat_template);
 
 // kInvalidArgument "context_length_exceeded" for a text too long for the context whatever its

@@ -129,7 +129,7 @@ void ChatWriter::Chunk(Moment moment, const ChoicePart& part, const OutputPiece*
   if (params_.return_token_ids && moment == Moment::kOpen) {
     WriteIds("prompt_token_ids", part.prompt_token_ids, &w);
   }
-  EndChunk(usage, &w, out);
+  EndChunk(part.end, usage, &w, out);
 }
 
 void ChatWriter::WriteWholeChoice(const ChoicePart& part, JsonWriter* w) const {
@@ -175,6 +175,7 @@ std::string ChatWriter::Whole(std::span<const ChoicePart> parts, const Usage& us
     WriteIds("prompt_token_ids",
              parts.empty() ? std::span<const TokenId>() : parts.front().prompt_token_ids, &w);
   }
+  if (!parts.empty()) WritePromptLogprobs(parts.front(), &w);
   EndWhole(&w);
   return out;
 }

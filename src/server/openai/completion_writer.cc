@@ -29,6 +29,7 @@ void CompletionWriter::WriteChoice(const ChoicePart& part, bool whole, JsonWrite
     if (part.first) WriteIds("prompt_token_ids", part.prompt_token_ids, w);
     WriteIds("token_ids", part.token_ids, w);
   }
+  WritePromptLogprobs(part, w);
   w->EndObject();
 }
 
@@ -39,7 +40,7 @@ void CompletionWriter::Delta(const ChoicePart& part, const Usage& usage, std::st
   w.BeginArray();
   WriteChoice(part, /*whole=*/false, &w);
   w.EndArray();
-  EndChunk(usage, &w, out);
+  EndChunk(part.end, usage, &w, out);
 }
 
 void CompletionWriter::Close(const ChoicePart& part, const Usage& usage, std::string* out) {

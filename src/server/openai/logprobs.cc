@@ -66,6 +66,17 @@ void WriteAlternativesObject(const LogprobStyle& style, const LogprobEntry& entr
   w->EndObject();
 }
 
+void WriteRanked(const LogprobStyle& style, const TokenLogprob& token, int32_t rank,
+                 JsonWriter* w) {
+  w->Key(fmt::format("{}", token.token));
+  w->BeginObject();
+  w->Key("logprob");
+  w->Float(Finite(token.logprob));
+  w->KeyInt("rank", rank);
+  w->KeyString("decoded_token", TokenName(style, token.token));
+  w->EndObject();
+}
+
 }  // namespace
 
 std::string TokenName(const LogprobStyle& style, TokenId token) {
@@ -79,10 +90,8 @@ std::string TokenName(const LogprobStyle& style, TokenId token) {
   return name;
 }
 
-void WriteChatLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> entries,
-                       JsonWriter* w) {
-  w->BeginObject();
-  w->Key("content");
+void WriteLogprobList(const LogprobStyle& style, std::span<const LogprobEntry> entries,
+                      JsonWriter* w) {
   w->BeginArray();
   for (const LogprobEntry& entry : entries) {
     w->BeginObject();
@@ -98,8 +107,34 @@ void WriteChatLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> 
     w->EndObject();
   }
   w->EndArray();
+}
+
+void WriteChatLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> entries,
+                       JsonWriter* w) {
+  w->BeginObject();
+  w->Key("content");
+  WriteLogprobList(style, entries, w);
   w->KeyNull("refusal");
   w->EndObject();
+}
+
+void WritePromptLogprobs(const LogprobStyle& style, const PromptLogprobs& logprobs, JsonWriter* w) {
+  w->BeginArray();
+  if (!logprobs.chosen.empty()) w->Null();
+  for (size_t i = 1; i < logprobs.chosen.size(); ++i) {
+    w->BeginObject();
+    const TokenLogprob& chosen = logprobs.chosen[i];
+    WriteRanked(style, chosen, logprobs.rank[i], w);
+    const auto top =
+        std::span(logprobs.top)
+            .subspan(i * static_cast<size_t>(logprobs.stride),
+                     static_cast<size_t>(std::min<int32_t>(logprobs.num_top[i], style.top)));
+    for (size_t k = 0; k < top.size(); ++k) {
+      if (top[k].token != chosen.token) WriteRanked(style, top[k], static_cast<int32_t>(k) + 1, w);
+    }
+    w->EndObject();
+  }
+  w->EndArray();
 }
 
 void WriteCompletionLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> entries,

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/ids.h"
+#include "engine/request.h"
 #include "sched/step_plan.h"
 #include "server/json/json_writer.h"
 #include "text/tokenizer.h"
@@ -33,8 +34,12 @@ struct LogprobStyle {
 
 std::string TokenName(const LogprobStyle& style, TokenId token);
 
-// {"content":[{token,logprob,bytes,top_logprobs}],"refusal":null}. A drawn token that is not among
-// the `top` most likely takes the last one's place.
+// [{token,logprob,bytes,top_logprobs}], the entries that the next one and responses list. A drawn
+// token that is not among the `top` most likely takes the last one's place.
+void WriteLogprobList(const LogprobStyle& style, std::span<const LogprobEntry> entries,
+                      JsonWriter* writer);
+
+// {"content":[{token,logprob,bytes,top_logprobs}],"refusal":null}.
 void WriteChatLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> entries,
                        JsonWriter* writer);
 
@@ -42,5 +47,10 @@ void WriteChatLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> 
 // `top` most likely is added to them.
 void WriteCompletionLogprobs(const LogprobStyle& style, std::span<const LogprobEntry> entries,
                              JsonWriter* writer);
+
+// vLLM's prompt_logprobs: null for the first token, then {"ID":{logprob,rank,decoded_token}} of the
+// token that stands there and the `style.top` most likely ones.
+void WritePromptLogprobs(const LogprobStyle& style, const PromptLogprobs& logprobs,
+                         JsonWriter* writer);
 
 }  // namespace vivace::server

@@ -1,5 +1,7 @@
 #include "server/openai/openai_writer.h"
 
+#include "server/openai/reports.h"
+
 namespace vivace::server {
 namespace {
 
@@ -25,7 +27,13 @@ OpenAiWriter::OpenAiWriter(const RequestParams& params, const Tokenizer& tokeniz
       chunk_head_("data: " + Head(identity, chunk_object)),
       whole_head_(Head(identity, object)) {}
 
-void OpenAiWriter::EndChunk(const Usage& usage, JsonWriter* w, std::string* out) const {
+void OpenAiWriter::EndChunk(const ChoiceEnd* end, const Usage& usage, JsonWriter* w,
+                            std::string* out) const {
+  if (end != nullptr && end->steered) {
+    Reports steered;
+    steered.steered = true;
+    WriteReports(steered, w);
+  }
   if (params_.continuous_usage_stats) {
     w->Key("usage");
     WriteUsage(usage, w);
@@ -93,16 +101,16 @@ void OpenAiWriter::WriteUsage(const Usage& usage, JsonWriter* w) {
   w->EndObject();
 }
 
+void OpenAiWriter::WritePromptLogprobs(const ChoicePart& part, JsonWriter* w) const {
+  if (part.prompt_logprobs == nullptr) return;
+  LogprobStyle style = style_;
+  style.top = params_.prompt_logprobs.value_or(0);
+  w->Key("prompt_logprobs");
+  server::WritePromptLogprobs(style, *part.prompt_logprobs, w);
+}
+
 void OpenAiWriter::EndWhole(JsonWriter* w) const {
-  if (!params_.ignored.empty()) {
-    w->Key("vivace");
-    w->BeginObject();
-    w->Key("ignored");
-    w->BeginArray();
-    for (const std::string& name : params_.ignored) w->String(name);
-    w->EndArray();
-    w->EndObject();
-  }
+  WriteReports(params_, w);
   w->EndObject();
 }
 

@@ -24,12 +24,15 @@ class OpenAiWriter : public AnswerWriter {
 
   // "data: {...," up to the choices; EndChunk follows them.
   void BeginChunk(std::string* out) const { *out += chunk_head_; }
-  // The usage as the request wants it in every chunk, and the chunk's end.
-  void EndChunk(const Usage& usage, JsonWriter* w, std::string* out) const;
+  // The usage as the request wants it in every chunk, and the chunk's end; `end`: of its choice.
+  void EndChunk(const ChoiceEnd* end, const Usage& usage, JsonWriter* w, std::string* out) const;
 
   // "{...," up to the choices.
   std::string BeginWhole() const { return whole_head_; }
-  // What had no effect, so that nobody takes it for granted; and the end of the answer.
+  // Of the prompt, if the part has them.
+  void WritePromptLogprobs(const ChoicePart& part, JsonWriter* w) const;
+  // What had no effect and what was cut, so that nobody takes it for granted; and the end of the
+  // answer.
   void EndWhole(JsonWriter* w) const;
 
   static void WriteEnd(const ChoiceEnd* end, std::string_view by_itself, JsonWriter* w);

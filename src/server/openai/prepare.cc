@@ -1,6 +1,8 @@
 #include "server/openai/prepare.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
 
 #include "base/limits.h"
@@ -27,7 +29,7 @@ Status ParseBody(Endpoint endpoint, std::string_view text, const ServedModel& mo
 }
 
 Status CheckLength(const PreparedRequest& request, size_t prompt_tokens, const ServedModel& model) {
-  const std::string field = request.params.endpoint == kChat ? "messages" : "prompt";
+  const std::string field(InputName(request.params.endpoint));
   if (prompt_tokens == 0) {
     return Fail(ErrorCode::kInvalidArgument, "empty_prompt", field,
                 "the prompt is empty; give at least one token");
@@ -39,28 +41,48 @@ Status CheckLength(const PreparedRequest& request, size_t prompt_tokens, const S
               prompt_tokens, model.max_model_len);
 }
 
+// As vLLM makes them: a word as the output's beginning and after a space.
+void TokenizeBadWords(const ServedModel& model, RequestParams* params) {
+  auto& runs = params->sampling.bad_words;
+  for (const std::string& word : params->bad_words) {
+    const std::string bare = word.substr(std::min(word.find_first_not_of(' '), word.size()));
+    std::vector<TokenId> first;
+    for (const std::string& text : {bare, " " + bare}) {
+      std::vector<TokenId> ids = model.tokenizer->Encode(text, {.add_special_tokens = false});
+      if (ids.empty() || (!first.empty() && ids.front() == first.front())) continue;
+      first = ids;
+      runs.push_back(std::move(ids));
+    }
+  }
+}
+
 // An answer is built in one piece and its numbers lie in memory until then.
 Status CheckLogprobs(const PreparedRequest& request, int32_t max_model_len) {
-  if (!request.params.logprobs) return {};
-  int64_t positions = 0;
+  const RequestParams& params = request.params;
+  if (!params.logprobs && !params.prompt_logprobs) return {};
+  int64_t positions = 0, prompt_positions = 0;
   for (size_t i = 0; i < request.prompts.size(); ++i) {
-    const GenerationRequest asked = request.EngineRequest(i, max_model_len);
-    positions += asked.sampling.max_tokens;
-    if (request.params.echo) positions += static_cast<int64_t>(asked.prompt.size());
+    const auto prompt = static_cast<int64_t>(request.prompts[i].size());
+    if (params.logprobs) positions += request.Sampling(i, max_model_len).max_tokens;
+    if (params.logprobs && params.echo) positions += prompt;
+    if (params.prompt_logprobs) prompt_positions += prompt;
   }
-  const int64_t entries =
-      positions * request.params.n * (1 + int64_t{request.params.top_logprobs.value_or(0)});
+  // A completion's choices each repeat the prompt's.
+  const int64_t repeats = params.endpoint == kChat ? 1 : params.n;
+  const int64_t entries = positions * params.n * (1 + int64_t{params.top_logprobs.value_or(0)}) +
+                          prompt_positions * repeats * (1 + params.prompt_logprobs.value_or(0));
   if (entries <= limits::kMaxLogprobEntries) return {};
-  return Fail(ErrorCode::kInvalidArgument, "too_many_logprobs", "logprobs",
+  return Fail(ErrorCode::kInvalidArgument, "too_many_logprobs",
+              params.logprobs ? "logprobs" : "prompt_logprobs",
               "the answer may have {} log-probabilities, alternatives counted; at most {} are "
               "allowed: ask for fewer tokens, choices or alternatives",
               entries, limits::kMaxLogprobEntries);
 }
 
 // What these routes do takes a prep thread's time, and no engine limit bounds it.
-Status CheckTokenizeText(std::string_view text) {
+Status CheckTokenizeText(std::string_view text, std::string_view field) {
   if (text.size() <= limits::kMaxTokenizeBytes) return {};
-  return Fail(ErrorCode::kInvalidArgument, "too_long", "prompt",
+  return Fail(ErrorCode::kInvalidArgument, "too_long", std::string(field),
               "the text has {} bytes; at most {} are tokenized at once", text.size(),
               limits::kMaxTokenizeBytes);
 }
@@ -69,7 +91,7 @@ Result<std::vector<TokenId>> TokenizePrompt(const Prompt& prompt, const RequestP
                                             const ServedModel& model) {
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) return *ids;
   const std::string& text = std::get<std::string>(prompt);
-  VIVACE_RETURN_IF_ERROR(CheckTextFits(text, "prompt", model));
+  VIVACE_RETURN_IF_ERROR(CheckPromptText(text, "prompt", params, model));
   return model.tokenizer->Encode(text,
                                  {.add_special_tokens = params.add_special_tokens.value_or(true)});
 }
@@ -81,24 +103,130 @@ void WriteIdArray(std::string_view key, std::span<const TokenId> ids, JsonWriter
   w->EndArray();
 }
 
+// Renders the conversation and reports what the template has no use for.
+Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& model) {
+  VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(params));
+  VIVACE_ASSIGN(RenderedChat chat, RenderChat(*params, model));
+  const ChatTemplate& used = *model.chat_template;
+  if (params->reasoning_effort != nullptr && !KnowsReasoningEffort(used)) {
+    params->ignored.emplace_back("reasoning_effort");
+  }
+  if (params->thinking == true && !KnowsThinking(used)) {
+    params->ignored.emplace_back("thinking");
+  }
+  return chat;
+}
+
+// The tokens that mark a gap to fill, in order of a prompt: before what precedes it, before what
+// follows it, and where the answer begins. Sources: the model cards of Qwen2.5-Coder, StarCoder,
+// DeepSeek-Coder, CodeLlama and CodeGemma.
+struct GapTokens {
+  std::string_view prefix, suffix, middle;
+};
+constexpr GapTokens kGapTokens[] = {
+    {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"},
+    {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
+    {"<fim-prefix>", "<fim-suffix>", "<fim-middle>"},
+    {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"},
+    {"<PRE>", "<SUF>", "<MID>"},
+    {"▁<PRE>", "▁<SUF>", "▁<MID>"},
+};
+
+// The token with this name, a control token or a word of its own.
+std::optional<TokenId> FindToken(const Tokenizer& tokenizer, std::string_view name) {
+  const std::vector<TokenId> ids = tokenizer.Encode(name, {.add_special_tokens = false});
+  if (ids.size() != 1 || tokenizer.TokenName(ids[0]) != name) return std::nullopt;
+  return ids[0];
+}
+
+// Its three tokens; nullopt if the vocabulary lacks one.
+std::optional<std::array<TokenId, 3>> FindGapTokens(const Tokenizer& tokenizer) {
+  for (const GapTokens& names : kGapTokens) {
+    const auto prefix = FindToken(tokenizer, names.prefix);
+    const auto suffix = FindToken(tokenizer, names.suffix);
+    const auto middle = FindToken(tokenizer, names.middle);
+    if (prefix && suffix && middle) return std::array<TokenId, 3>{*prefix, *suffix, *middle};
+  }
+  return std::nullopt;
+}
+
+// Puts the prompt and the text behind the gap around the gap's tokens. A BOS stays first.
+Status FillGap(const RequestParams& params, const ServedModel& model, std::vector<TokenId>* ids) {
+  const Tokenizer& tokenizer = *model.tokenizer;
+  const auto gap = FindGapTokens(tokenizer);
+  if (!gap) {
+    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", "suffix",
+                "`suffix` needs a model trained to fill gaps; this one's vocabulary has no tokens "
+                "for it (such as <|fim_prefix|>)");
+  }
+  VIVACE_RETURN_IF_ERROR(CheckTextFits(*params.suffix, "suffix", model));
+  const std::vector<TokenId> behind =
+      tokenizer.Encode(*params.suffix, {.add_special_tokens = false});
+  const bool has_bos = !ids->empty() && tokenizer.bos() == ids->front();
+  ids->insert(ids->begin() + (has_bos ? 1 : 0), (*gap)[0]);
+  ids->push_back((*gap)[1]);
+  ids->insert(ids->end(), behind.begin(), behind.end());
+  ids->push_back((*gap)[2]);
+  return {};
+}
+
+// The answer's length and its least, where the context cuts them.
+void ReportClamps(PreparedRequest* request, const ServedModel& model) {
+  RequestParams& params = request->params;
+  const auto report = [&](std::string_view name, int64_t wanted, int64_t given) {
+    const auto same = [&](const Reports::Clamped& known) { return known.name == name; };
+    if (given >= wanted || std::any_of(params.clamped.begin(), params.clamped.end(), same)) return;
+    params.clamped.push_back({std::string(name), wanted, given});
+  };
+  for (size_t i = 0; i < request->prompts.size(); ++i) {
+    const SamplingParams given = request->Sampling(i, model.max_model_len);
+    report(params.length_name(), params.wanted_tokens().value_or(0), given.max_tokens);
+    report("min_tokens", params.sampling.min_tokens, given.min_tokens);
+  }
+}
+
 }  // namespace
+
+void TruncatePrompt(int32_t room, std::vector<TokenId>* ids, RequestParams* params) {
+  if (!params->truncate_prompt_tokens) return;
+  const int32_t wanted = *params->truncate_prompt_tokens;
+  const auto most = static_cast<size_t>(wanted < 0 ? std::max(room, 1) : wanted);
+  if (ids->size() <= most) return;
+  params->truncated_tokens += static_cast<int64_t>(ids->size() - most);
+  ids->erase(ids->begin(), ids->end() - static_cast<ptrdiff_t>(most));
+}
+
+Status CheckPromptText(std::string_view text, std::string_view field, const RequestParams& params,
+                       const ServedModel& model) {
+  return params.truncate_prompt_tokens ? CheckTokenizeText(text, field)
+                                       : CheckTextFits(text, field, model);
+}
+
+SamplingParams PreparedRequest::Sampling(size_t i, int32_t max_model_len) const {
+  SamplingParams sampling = params.sampling;
+  const auto room =
+      static_cast<int32_t>(int64_t{max_model_len} - static_cast<int64_t>(prompts[i].size()));
+  const int32_t by_default = params.conversation() ? room : kDefaultCompletionTokens;
+  sampling.max_tokens = std::min(params.wanted_tokens().value_or(by_default), room);
+  // The client may ask for more than there is room for; the rest of its wish stands.
+  sampling.min_tokens = std::min(sampling.min_tokens, sampling.max_tokens);
+  if (params.echo && (params.logprobs || sampling.max_tokens == 0)) {
+    sampling.prompt_logprobs = std::max(params.sampling.logprobs, 0);
+  }
+  if (params.prompt_logprobs) {
+    sampling.prompt_logprobs = std::max(sampling.prompt_logprobs, *params.prompt_logprobs);
+  }
+  return sampling;
+}
 
 GenerationRequest PreparedRequest::EngineRequest(size_t i, int32_t max_model_len) const {
   GenerationRequest request;
   request.prompt = prompts[i];
-  request.sampling = params.sampling;
+  request.sampling = Sampling(i, max_model_len);
   request.num_choices = params.n;
   request.priority = params.priority;
   request.cache_salt = params.cache_salt;
-  const auto room = static_cast<int32_t>(static_cast<int64_t>(max_model_len) -
-                                         static_cast<int64_t>(request.prompt.size()));
-  const int32_t by_default = params.endpoint == kChat ? room : kDefaultCompletionTokens;
-  request.sampling.max_tokens = std::min(params.wanted_tokens().value_or(by_default), room);
-  // The client may ask for more than there is room for; the rest of its wish stands.
-  request.sampling.min_tokens = std::min(request.sampling.min_tokens, request.sampling.max_tokens);
-  if (params.echo && (params.logprobs || request.sampling.max_tokens == 0)) {
-    request.sampling.prompt_logprobs = std::max(params.sampling.logprobs, 0);
-  }
+  request.constraints = constraints.New(params.n);
   return request;
 }
 
@@ -108,26 +236,30 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
   RequestParams& params = request->params;
   json::value dom;
   VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, body, model, &dom, &params));
-  if (endpoint == kChat) {
-    VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(&params));
-    ReasoningStart reasoning = ReasoningStart::kNone;
-    VIVACE_ASSIGN(auto prompt, ChatPrompt(params, model, &reasoning));
-    request->prompts.push_back(std::move(prompt));
-    request->reading = ReadingOf(params, model, OfferedTools(params), reasoning);
-    VIVACE_ASSIGN(request->constraints, ConstrainOutputs(request->reading, model, &params));
-    if (params.reasoning_effort != nullptr && !KnowsReasoningEffort(*model.chat_template)) {
-      params.ignored.emplace_back("reasoning_effort");
-    }
+  if (params.conversation()) {
+    VIVACE_ASSIGN(RenderedChat chat, RenderAndReport(&params, model));
+    request->prompts.push_back(std::move(chat.ids));
+    request->reading = ReadingOf(params, model, OfferedTools(params), chat.reasoning);
   }
+  VIVACE_ASSIGN(request->constraints, ConstrainOutputs(request->reading, model, &params));
   for (const Prompt& prompt : params.prompts) {
     VIVACE_ASSIGN(auto ids, TokenizePrompt(prompt, params, model));
+    if (params.suffix) VIVACE_RETURN_IF_ERROR(FillGap(params, model, &ids));
     request->prompts.push_back(std::move(ids));
   }
-  for (const auto& prompt : request->prompts) {
+  TokenizeBadWords(model, &params);
+  const int32_t answer = std::max(params.wanted_tokens().value_or(1), 1);
+  for (auto& prompt : request->prompts) {
+    TruncatePrompt(model.max_model_len - std::min(answer, model.max_model_len), &prompt, &params);
     VIVACE_RETURN_IF_ERROR(CheckLength(*request, prompt.size(), model));
   }
   VIVACE_RETURN_IF_ERROR(CheckLogprobs(*request, model.max_model_len));
+  ReportClamps(request.get(), model);
+  VIVACE_RETURN_IF_ERROR(CheckStrict(params));
   params.prompts = {};
+  params.turns = nullptr;
+  params.made = {};
+  params.instructions = nullptr;
   params.messages = nullptr;
   params.tools = nullptr;
   params.documents = nullptr;
@@ -142,14 +274,15 @@ Result<TextAnswer> AnswerTokenize(std::string_view text, const ServedModel& mode
   VIVACE_RETURN_IF_ERROR(ParseBody(kTokenize, text, model, &body, &params));
   std::vector<TokenId> ids;
   if (params.messages != nullptr) {
-    VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(&params));
-    VIVACE_ASSIGN(ids, ChatPrompt(params, model));
+    VIVACE_ASSIGN(RenderedChat chat, RenderAndReport(&params, model));
+    ids = std::move(chat.ids);
   } else {
     const auto& prompt = std::get<std::string>(params.prompts.front());
-    VIVACE_RETURN_IF_ERROR(CheckTokenizeText(prompt));
+    VIVACE_RETURN_IF_ERROR(CheckTokenizeText(prompt, "prompt"));
     ids = model.tokenizer->Encode(prompt,
                                   {.add_special_tokens = params.add_special_tokens.value_or(true)});
   }
+  TruncatePrompt(model.max_model_len - 1, &ids, &params);
   std::string out;
   JsonWriter w(&out);
   w.BeginObject();
@@ -166,7 +299,7 @@ Result<TextAnswer> AnswerTokenize(std::string_view text, const ServedModel& mode
     w.Null();
   }
   w.EndObject();
-  return TextAnswer{std::move(out), std::move(params.ignored)};
+  return TextAnswer{std::move(out), std::move(params)};
 }
 
 Result<TextAnswer> AnswerDetokenize(std::string_view text, const ServedModel& model) {
@@ -183,7 +316,51 @@ Result<TextAnswer> AnswerDetokenize(std::string_view text, const ServedModel& mo
   w.BeginObject();
   w.KeyString("prompt", model.tokenizer->Decode(params.tokens, /*skip_special=*/false));
   w.EndObject();
-  return TextAnswer{std::move(out), std::move(params.ignored)};
+  return TextAnswer{std::move(out), std::move(params)};
+}
+
+Result<TextAnswer> AnswerRender(std::string_view text, const ServedModel& model) {
+  json::value body;
+  RequestParams params;
+  VIVACE_RETURN_IF_ERROR(ParseBody(kChat, text, model, &body, &params));
+  VIVACE_ASSIGN(const RenderedChat chat, RenderAndReport(&params, model));
+  std::string out;
+  JsonWriter w(&out);
+  w.BeginObject();
+  if (!params.request_id.empty()) w.KeyString("request_id", params.request_id);
+  w.KeyString("model", model.name());
+  w.KeyString("prompt", chat.text);
+  WriteIdArray("token_ids", chat.ids, &w);
+  w.KeyInt("count", static_cast<int64_t>(chat.ids.size()));
+  w.KeyInt("max_model_len", model.max_model_len);
+  w.EndObject();
+  return TextAnswer{std::move(out), std::move(params)};
+}
+
+Result<TextAnswer> AnswerApplyTemplate(std::string_view text, const ServedModel& model) {
+  json::value body;
+  RequestParams params;
+  VIVACE_RETURN_IF_ERROR(ParseBody(kChat, text, model, &body, &params));
+  VIVACE_ASSIGN(const RenderedChat chat, RenderAndReport(&params, model));
+  std::string out;
+  JsonWriter w(&out);
+  w.BeginObject();
+  w.KeyString("prompt", chat.text);
+  w.EndObject();
+  return TextAnswer{std::move(out), std::move(params)};
+}
+
+Result<TextAnswer> AnswerCountTokens(std::string_view text, const ServedModel& model) {
+  json::value body;
+  RequestParams params;
+  VIVACE_RETURN_IF_ERROR(ParseBody(kCountTokens, text, model, &body, &params));
+  VIVACE_ASSIGN(const RenderedChat chat, RenderAndReport(&params, model));
+  std::string out;
+  JsonWriter w(&out);
+  w.BeginObject();
+  w.KeyInt("input_tokens", static_cast<int64_t>(chat.ids.size()));
+  w.EndObject();
+  return TextAnswer{std::move(out), std::move(params)};
 }
 
 }  // namespace vivace::server

@@ -25,20 +25,37 @@ struct PreparedRequest {
   OutputReading reading;          // of every output
   OutputConstraints constraints;  // of every output
 
-  // What the engine is asked for prompt `i`; max_tokens is what the request leaves room for.
+  // How prompt `i` is answered; max_tokens is what the request leaves room for.
+  SamplingParams Sampling(size_t i, int32_t max_model_len) const;
+  // What the engine is asked for it.
   GenerationRequest EngineRequest(size_t i, int32_t max_model_len) const;
 };
 
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
                                                            const ServedModel& model);
 
+// Cuts a prompt as truncate_prompt_tokens says, and notes how much; `room`: tokens that fit.
+void TruncatePrompt(int32_t room, std::vector<TokenId>* ids, RequestParams* params);
+// A text that will be tokenised: refused where it cannot fit, or where it is cut, where that would
+// take too long.
+Status CheckPromptText(std::string_view text, std::string_view field, const RequestParams& params,
+                       const ServedModel& model);
+
 struct TextAnswer {
   std::string body;
-  std::vector<std::string> ignored;  // members of the request without effect
+  Reports reports;
 };
 
 // The answers of /tokenize and /detokenize, in vLLM's shapes.
 Result<TextAnswer> AnswerTokenize(std::string_view body, const ServedModel& model);
 Result<TextAnswer> AnswerDetokenize(std::string_view body, const ServedModel& model);
+
+// What a chat request would be answered from, without the answer: vLLM's /render
+// ({"token_ids","prompt",...}) and llama-server's /apply-template ({"prompt"}).
+Result<TextAnswer> AnswerRender(std::string_view body, const ServedModel& model);
+Result<TextAnswer> AnswerApplyTemplate(std::string_view body, const ServedModel& model);
+
+// Anthropic's /v1/messages/count_tokens: {"input_tokens"}.
+Result<TextAnswer> AnswerCountTokens(std::string_view body, const ServedModel& model);
 
 }  // namespace vivace::server

@@ -14,8 +14,14 @@ std::string EndpointNames(EndpointSet endpoints) {
   };
   add(kChat, "chat");
   add(kCompletions, "completions");
+  add(kResponses, "responses");
+  add(kMessages, "messages");
+  add(kCountTokens, "count_tokens");
   add(kTokenize, "tokenize");
   add(kDetokenize, "detokenize");
+  add(kEmbeddings, "embeddings");
+  add(kRerank, "rerank");
+  add(kScore, "score");
   return names;
 }
 
@@ -34,7 +40,9 @@ struct TypeText {
   std::string operator()(const RefusedField& f) const {
     return f.false_passes ? "refused, unless false" : "refused";
   }
-  std::string operator()(const IgnoredField&) const { return "ignored, reported"; }
+  std::string operator()(const IgnoredField& f) const {
+    return f.false_passes ? "ignored, reported unless false" : "ignored, reported";
+  }
 };
 
 }  // namespace
@@ -45,7 +53,9 @@ std::string ParamTableMarkdown() {
       "Made from the table that the server reads requests with. Each parameter is honoured, "
       "refused "
       "with a 400\nthat names it, or ignored and reported (header `x-vivace-ignored`, member "
-      "`vivace.ignored`); so is every\nmember that is not listed. `null` means absent.\n\n"
+      "`vivace.ignored`); so is every\nmember that is not listed. What is clamped, and a name that "
+      "is another's, is reported likewise; `strict`\nrefuses all of these. `null` means "
+      "absent.\n\n"
       "| name | endpoints | type | default | what it does |\n|---|---|---|---|---|\n";
   for (const ParamRow& row : ParamTable()) {
     std::string name = fmt::format("`{}`", row.name);

@@ -2,7 +2,9 @@
 
 #include "base/limits.h"
 #include "server/json/strict_json.h"
+#include "server/params/conversation.h"
 #include "server/params/readers.h"
+#include "server/params/responses_readers.h"
 #include "server/params/table.h"
 
 namespace vivace::server {
@@ -71,7 +73,10 @@ struct FieldReader {
                 "`{}` is not supported: {}", name, field.why);
   }
 
-  Status operator()(const IgnoredField&) const { return ReportIgnored(name, params); }
+  Status operator()(const IgnoredField& field) const {
+    if (field.false_passes && value.is_bool() && !value.get_bool()) return {};
+    return ReportIgnored(name, params);
+  }
 
  private:
   tl::unexpected<Error> OutOfRange(const IntField& field) const {
@@ -90,6 +95,7 @@ Status ReadMember(std::string_view name, const json::value& value, const ParamCo
     if (!row->null_is_error) return {};
     return WrongValue(name, "must not be null; leave it out or give a value");
   }
+  if (name == row->alias) params->renamed.push_back({std::string(name), std::string(row->name)});
   return ReadParam(*row, name, value, context, params);
 }
 
@@ -111,8 +117,13 @@ Status RequireInput(const RequestParams& params) {
                 "`{}` is required", name);
   };
   switch (params.endpoint) {
+    case kMessages:
+      if (!params.max_tokens) return missing("max_tokens");
+      [[fallthrough]];
     case kChat:
-      if (params.messages == nullptr) return missing("messages");
+    case kResponses:
+    case kCountTokens:
+      if (params.messages == nullptr) return missing(InputName(params.endpoint));
       break;
     case kCompletions:
       if (params.prompts.empty()) return missing("prompt");
@@ -126,14 +137,61 @@ Status RequireInput(const RequestParams& params) {
     case kDetokenize:
       if (!params.has_tokens) return missing("tokens");
       break;
+    case kEmbeddings:
+      if (params.prompts.empty()) return missing("input");
+      break;
+    case kRerank:
+      if (params.first_texts.empty()) return missing("query");
+      if (params.second_texts.empty()) return missing("documents");
+      break;
+    case kScore:
+      if (params.first_texts.empty()) return missing("text_1");
+      if (params.second_texts.empty()) return missing("text_2");
+      if (params.first_texts.size() > 1 &&
+          params.first_texts.size() != params.second_texts.size()) {
+        return WrongValue("text_1",
+                          fmt::format("has {} texts and `text_2` has {}; give one, or as "
+                                      "many",
+                                      params.first_texts.size(), params.second_texts.size()));
+      }
+      break;
   }
   return {};
 }
 
 }  // namespace
 
+std::string_view InputName(Endpoint endpoint) {
+  if (endpoint == kResponses) return "input";
+  return (endpoint & kConversations) != 0 ? "messages" : "prompt";
+}
+
+Status CheckStrict(const Reports& reports) {
+  if (!reports.strict || reports.empty()) return {};
+  if (!reports.ignored.empty()) {
+    const std::string& name = reports.ignored.front();
+    return Fail(ErrorCode::kUnsupported, "strict_ignored", name,
+                "`{}` would have no effect, and the request is strict: leave it out", name);
+  }
+  if (!reports.clamped.empty()) {
+    const auto& clamp = reports.clamped.front();
+    return Fail(ErrorCode::kInvalidArgument, "strict_clamped", clamp.name,
+                "`{}` is {} but only {} can be given, and the request is strict", clamp.name,
+                clamp.wanted, clamp.given);
+  }
+  const auto& rename = reports.renamed.front();
+  return Fail(ErrorCode::kInvalidArgument, "strict_renamed", rename.alias,
+              "`{}` is another name of `{}`, and the request is strict: use that one", rename.alias,
+              rename.name);
+}
+
 Status CombineParams(RequestParams* params) {
+  ShowTurns(params);
   VIVACE_RETURN_IF_ERROR(RequireInput(*params));
+  if (params->truncate_prompt_tokens == 0) {
+    return WrongValue("truncate_prompt_tokens", "is 0; give at least 1, or -1 for what fits");
+  }
+  if ((params->endpoint & (kEmbeddings | kRerank | kScore)) != 0) return {};
   if (params->best_of && *params->best_of != params->n) {
     return WrongValue("best_of", fmt::format("is {} but `n` is {}; only best_of = n is supported",
                                              *params->best_of, params->n));
@@ -154,9 +212,17 @@ Status CombineParams(RequestParams* params) {
   if (params->endpoint == kChat && params->top_logprobs && !params->logprobs) {
     return WrongValue("top_logprobs", "needs `logprobs` to be true");
   }
+  if (params->suffix && params->truncate_prompt_tokens) {
+    return WrongValue("truncate_prompt_tokens", "would cut the text before the gap of `suffix`");
+  }
+  if (params->prompt_logprobs && params->stream) {
+    return WrongValue("prompt_logprobs", "is not available when `stream` is true");
+  }
   const auto wanted = params->wanted_tokens();
-  const std::string_view length_name =
-      params->max_completion_tokens ? "max_completion_tokens" : "max_tokens";
+  const std::string_view length_name = params->length_name();
+  if (params->suffix && (params->echo || params->prompts.size() > 1)) {
+    return WrongValue("suffix", "goes with one prompt and without `echo`");
+  }
   if (wanted == 0 && !params->echo) {
     return WrongValue(length_name, "must be at least 1 (0 is allowed with `echo` only)");
   }
@@ -186,6 +252,7 @@ Result<RequestParams> ParseParams(const json::value& body, const ParamContext& c
     VIVACE_RETURN_IF_ERROR(ReadMember(name, value, context, &params));
   }
   VIVACE_RETURN_IF_ERROR(CombineParams(&params));
+  if (context.endpoint == kResponses) params.echoed = EchoedMembers(*object, params);
   return params;
 }
 

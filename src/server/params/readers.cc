@@ -41,6 +41,8 @@ Result<std::vector<TokenId>> ReadTokenIds(std::string_view name, const json::arr
 }
 
 constexpr size_t kMaxReportedNameBytes = 64;
+// A word is two runs of tokens at most, with and without a space before it.
+constexpr size_t kMaxBadWords = limits::kMaxBadWords / 2;
 
 constexpr std::string_view kPromptShapes =
     "a string, a list of strings, a list of token ids or a list of such lists";
@@ -82,9 +84,11 @@ Status ReadPrompt(std::string_view name, const json::value& value, const ParamCo
     params->prompts.emplace_back(std::move(ids));
     return {};
   }
-  if (list->size() > limits::kMaxPrompts) {
-    return WrongValue(name, fmt::format("has {} prompts; at most {} are allowed", list->size(),
-                                        limits::kMaxPrompts));
+  const size_t most =
+      context.endpoint == kEmbeddings ? limits::kMaxEmbeddingInputs : limits::kMaxPrompts;
+  if (list->size() > most) {
+    return WrongValue(name,
+                      fmt::format("has {} prompts; at most {} are allowed", list->size(), most));
   }
   for (const auto& item : *list) {
     if (item.kind() != list->front().kind()) return WrongType(name, kPromptShapes, item);
@@ -155,6 +159,40 @@ Status ReadStopTokenIds(std::string_view name, const json::value& value,
   return {};
 }
 
+Status ReadAllowedTokenIds(std::string_view name, const json::value& value,
+                           const ParamContext& context, RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list of token ids", value);
+  if (list->empty()) return WrongValue(name, "is empty, so nothing could be said; give ids");
+  if (list->size() > static_cast<size_t>(context.vocab)) {
+    return WrongValue(
+        name, fmt::format("has {} ids; the vocabulary has {}", list->size(), context.vocab));
+  }
+  VIVACE_ASSIGN(params->sampling.allowed_token_ids, ReadTokenIds(name, *list, context.vocab));
+  return {};
+}
+
+Status ReadBadWords(std::string_view name, const json::value& value, const ParamContext&,
+                    RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list of strings", value);
+  if (list->size() > kMaxBadWords) {
+    return WrongValue(
+        name, fmt::format("has {} words; at most {} are allowed", list->size(), kMaxBadWords));
+  }
+  for (const auto& item : *list) {
+    const auto* text = item.if_string();
+    if (text == nullptr) return WrongType(name, "a list of strings", item);
+    if (text->empty()) return WrongValue(name, "must not hold an empty string");
+    if (text->size() > limits::kMaxStopStringBytes) {
+      return WrongValue(name, fmt::format("has a word of {} bytes; at most {} are allowed",
+                                          text->size(), limits::kMaxStopStringBytes));
+    }
+    params->bad_words.emplace_back(*text);
+  }
+  return {};
+}
+
 Status ReadLogitBias(std::string_view name, const json::value& value, const ParamContext& context,
                      RequestParams* params) {
   const auto* object = value.if_object();
@@ -212,23 +250,6 @@ Status ReadStreamOptions(std::string_view name, const json::value& value, const 
   return {};
 }
 
-Status ReadResponseFormat(std::string_view name, const json::value& value, const ParamContext&,
-                          RequestParams*) {
-  const auto* object = value.if_object();
-  if (object == nullptr) return WrongType(name, "an object", value);
-  const auto* type = object->if_contains("type");
-  if (type == nullptr || !type->is_string()) {
-    return WrongValue(name, "needs a \"type\", which is a string");
-  }
-  const std::string_view kind = type->get_string();
-  if (kind == "text") return {};
-  if (kind == "json_object" || kind == "json_schema") {
-    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(name),
-                "`{}` of type \"{}\" is not supported yet; only \"text\" is", name, kind);
-  }
-  return WrongValue(name, "has an unknown \"type\"; only \"text\" is supported");
-}
-
 Status ReadDocuments(std::string_view name, const json::value& value, const ParamContext&,
                      RequestParams* params) {
   const auto* list = value.if_array();
@@ -260,6 +281,26 @@ Status ReadReasoningEffort(std::string_view name, const json::value& value, cons
     return WrongValue(name, "must be none, minimal, low, medium, high, xhigh or max");
   }
   params->reasoning_effort = &value;
+  return {};
+}
+
+bool IsRequestId(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxRequestIdBytes &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == ':' || c == '-';
+         });
+}
+
+Status ReadRequestId(std::string_view name, const json::value& value, const ParamContext&,
+                     RequestParams* params) {
+  if (!value.is_string()) return WrongType(name, "a string", value);
+  const std::string_view id = value.get_string();
+  if (!IsRequestId(id)) {
+    return WrongValue(
+        name, fmt::format("must have 1 to {} letters, digits and ._:-", kMaxRequestIdBytes));
+  }
+  params->request_id = id;
   return {};
 }
 

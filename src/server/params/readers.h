@@ -12,6 +12,14 @@ namespace vivace::server {
 
 Status ReadPrompt(std::string_view name, const json::value& value, const ParamContext& context,
                   RequestParams* params);
+Status ReadFirstTexts(std::string_view name, const json::value& value, const ParamContext& context,
+                      RequestParams* params);
+Status ReadSecondTexts(std::string_view name, const json::value& value, const ParamContext& context,
+                       RequestParams* params);
+Status ReadPooling(std::string_view name, const json::value& value, const ParamContext& context,
+                   RequestParams* params);
+Status ReadEncodingFormat(std::string_view name, const json::value& value,
+                          const ParamContext& context, RequestParams* params);
 Status ReadMessages(std::string_view name, const json::value& value, const ParamContext& context,
                     RequestParams* params);
 Status ReadTokens(std::string_view name, const json::value& value, const ParamContext& context,
@@ -20,12 +28,14 @@ Status ReadStop(std::string_view name, const json::value& value, const ParamCont
                 RequestParams* params);
 Status ReadStopTokenIds(std::string_view name, const json::value& value,
                         const ParamContext& context, RequestParams* params);
+Status ReadAllowedTokenIds(std::string_view name, const json::value& value,
+                           const ParamContext& context, RequestParams* params);
+Status ReadBadWords(std::string_view name, const json::value& value, const ParamContext& context,
+                    RequestParams* params);
 Status ReadLogitBias(std::string_view name, const json::value& value, const ParamContext& context,
                      RequestParams* params);
 Status ReadStreamOptions(std::string_view name, const json::value& value,
                          const ParamContext& context, RequestParams* params);
-Status ReadResponseFormat(std::string_view name, const json::value& value,
-                          const ParamContext& context, RequestParams* params);
 Status ReadTools(std::string_view name, const json::value& value, const ParamContext& context,
                  RequestParams* params);
 // The checks that concern tools and tool_choice together.
@@ -38,6 +48,13 @@ Status ReadToolChoice(std::string_view name, const json::value& value, const Par
                       RequestParams* params);
 Status ReadChatTemplateKwargs(std::string_view name, const json::value& value,
                               const ParamContext& context, RequestParams* params);
+Status ReadRequestId(std::string_view name, const json::value& value, const ParamContext& context,
+                     RequestParams* params);
+
+// A client's own id of its request.
+inline constexpr size_t kMaxRequestIdBytes = 128;
+// 1 to kMaxRequestIdBytes letters, digits and "._:-".
+bool IsRequestId(std::string_view text);
 
 // Notes a member that has no effect; too many of them are an error.
 Status ReportIgnored(std::string_view name, RequestParams* params);

@@ -1,6 +1,7 @@
 // The one table of request parameters: what parses, validates and documents them. Each row is
 // honoured, refused (400 that names it) or ignored and reported; a member that no row knows is
-// ignored and reported as well. There is no other outcome.
+// ignored and reported as well. There is no other outcome. Endpoints whose requests have shapes of
+// their own have rows of their own, whose readers bring them to chat's.
 //
 // The table is constant data; every function here is pure and may be called from any thread.
 #pragma once
@@ -46,14 +47,17 @@ struct CustomField {
   std::string_view type;
   Status (*read)(std::string_view name, const json::value& value, const ParamContext& context,
                  RequestParams* params);
+  std::string_view schema = "{}";  // JSON Schema of what it reads, roughly; for /openapi.json
 };
-// Would change the answer and is not offered: 400. `false` asks for nothing and passes if so said.
+// Would change the answer and is not offered: 400.
 struct RefusedField {
   std::string_view why;
-  bool false_passes = false;
+  bool false_passes = false;  // `false` asks for nothing
 };
 // Cannot change the answer, or not in a way worth a refusal: reported.
-struct IgnoredField {};
+struct IgnoredField {
+  bool false_passes = false;  // `false` asks for nothing
+};
 
 struct ParamRow {
   std::string_view name;
@@ -81,6 +85,12 @@ Result<RequestParams> ParseParams(const json::value& body, const ParamContext& c
 
 // The checks that concern more than one parameter; fills what follows from several.
 Status CombineParams(RequestParams* params);
+
+// 400 for the first report, if the request is strict.
+Status CheckStrict(const Reports& reports);
+
+// The name of the input member that is the prompt, for errors.
+std::string_view InputName(Endpoint endpoint);
 
 // The table as a markdown page.
 std::string ParamTableMarkdown();

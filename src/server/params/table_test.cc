@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/limits.h"
+#include "server/params/readers.h"
 
 namespace vivace::server {
 namespace {
@@ -20,14 +21,26 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int32_t kVocab = 1000;
-constexpr Endpoint kEndpoints[] = {kChat, kCompletions, kTokenize, kDetokenize};
+constexpr Endpoint kEndpoints[] = {kChat,     kCompletions, kTokenize,   kDetokenize, kResponses,
+                                   kMessages, kCountTokens, kEmbeddings, kRerank,     kScore};
 
 json::object MinimalBody(Endpoint endpoint) {
   switch (endpoint) {
     case kChat:
+    case kCountTokens:
       return {{"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
+    case kMessages:
+      return {{"messages", {{{"role", "user"}, {"content", "Hi"}}}}, {"max_tokens", 8}};
+    case kResponses:
+      return {{"input", "Hi"}};
     case kDetokenize:
       return {{"tokens", {1}}};
+    case kEmbeddings:
+      return {{"input", "x"}};
+    case kRerank:
+      return {{"query", "x"}, {"documents", {"y", "z"}}};
+    case kScore:
+      return {{"text_1", "x"}, {"text_2", {"y", "z"}}};
     default:
       return {{"prompt", "x"}};
   }
@@ -57,7 +70,7 @@ bool Reads(const ParamRow& row, const json::value& value) {
   RequestParams params;
   const Status status = Read(row, value, &params);
   if (!status) {
-    EXPECT_EQ(status.error().field, row.name);
+    EXPECT_TRUE(status.error().field.starts_with(row.name)) << status.error().field;
     EXPECT_THAT(status.error().message, HasSubstr(std::string(row.name)));
   }
   return status.has_value();
@@ -174,7 +187,8 @@ TEST(ParamTable, NullMeansAbsent) {
   for (const Endpoint endpoint : kEndpoints) {
     for (const ParamRow& row : ParamTable()) {
       if ((row.endpoints & endpoint) == 0) continue;
-      const bool input = row.name == "prompt" || row.name == "tokens" || row.name == "messages";
+      const bool input = row.name == "prompt" || row.name == "tokens" || row.name == "messages" ||
+                         (row.name == "max_tokens" && endpoint == kMessages);
       const auto params = Parse(endpoint, {{row.name, nullptr}});
       if (row.null_is_error) {
         ASSERT_FALSE(params) << row.name;
@@ -185,6 +199,74 @@ TEST(ParamTable, NullMeansAbsent) {
       }
     }
   }
+}
+
+// One value that each kind of row takes, or one that it may refuse.
+json::value SomeValue(const ParamRow& row) {
+  struct Maker {
+    json::value operator()(const IntField& f) const { return f.max; }
+    json::value operator()(const NumberField& f) const { return f.max; }
+    json::value operator()(const BoolField&) const { return true; }
+    json::value operator()(const StringField&) const { return "s"; }
+    json::value operator()(const CustomField&) const { return json::object{{"no such", 1}}; }
+    json::value operator()(const RefusedField&) const { return "s"; }
+    json::value operator()(const IgnoredField&) const { return "s"; }
+  };
+  return std::visit(Maker{}, row.field);
+}
+
+// Every row of every endpoint, under both of its names: it changes what the request is, or it is
+// refused by name, or it is reported. And a strict request refuses what would be reported.
+TEST(ParamTable, NoFourthOutcome) {
+  int walked = 0;
+  for (const Endpoint endpoint : kEndpoints) {
+    for (const ParamRow& row : ParamTable()) {
+      if ((row.endpoints & endpoint) == 0) continue;
+      for (const std::string_view name : {row.name, row.alias}) {
+        if (name.empty()) continue;
+        walked += 1;
+        const auto params = Parse(endpoint, {{name, SomeValue(row)}});
+        if (!params) {
+          // A combination may be at fault, which then names the other one.
+          EXPECT_FALSE(params.error().field.empty()) << name;
+          continue;
+        }
+        const bool honoured = !std::holds_alternative<RefusedField>(row.field) &&
+                              !std::holds_alternative<IgnoredField>(row.field) &&
+                              params->ignored.empty();
+        const bool reported = params->ignored.size() == 1 && params->ignored[0].starts_with(name);
+        EXPECT_TRUE(honoured || reported) << name << " at " << endpoint;
+        EXPECT_EQ(params->renamed.size(), name == row.alias ? 1u : 0u) << name;
+        const bool told = !params->ignored.empty() || !params->renamed.empty();
+        Reports reports = *params;
+        reports.strict = true;
+        const Status strict = CheckStrict(reports);
+        EXPECT_EQ(!strict, told) << name;
+        if (!strict) {
+          EXPECT_TRUE(strict.error().field.starts_with(name)) << strict.error().field;
+        }
+      }
+    }
+  }
+  EXPECT_GT(walked, 200);
+}
+
+TEST(ParamTable, FalseAsksForNothing) {
+  EXPECT_TRUE(Parse(kResponses, {{"store", false}})->ignored.empty());
+  EXPECT_THAT(Parse(kResponses, {{"store", true}})->ignored, ElementsAre("store"));
+  EXPECT_TRUE(Parse(kResponses, {{"background", false}}));
+  EXPECT_FALSE(Parse(kResponses, {{"background", true}}));
+}
+
+TEST(CheckStrict, NamesWhatIsClamped) {
+  Reports reports;
+  reports.clamped.push_back({"max_tokens", 100, 12});
+  EXPECT_TRUE(CheckStrict(reports));
+  reports.strict = true;
+  const Status status = CheckStrict(reports);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().field, "max_tokens");
+  EXPECT_THAT(status.error().message, HasSubstr("is 100 but only 12"));
 }
 
 TEST(ParamTable, UnknownMembersAreReportedUpToALimit) {
@@ -217,7 +299,21 @@ TEST(ParamTable, MarkdownNamesEveryRow) {
   for (const ParamRow& row : ParamTable()) {
     EXPECT_THAT(page, HasSubstr(fmt::format("| `{}`", row.name)));
   }
-  EXPECT_THAT(page, HasSubstr("| `temperature` | chat, completions | number, 0 to 100 | 1 |"));
+  EXPECT_THAT(
+      page,
+      HasSubstr(
+          "| `temperature` | chat, completions, responses, messages | number, 0 to 100 | 1 |"));
+}
+
+TEST(ParamTable, RequestIdsAreShortAndPlain) {
+  EXPECT_EQ(Parse(kChat, {{"request_id", "a.B_1:-"}})->request_id, "a.B_1:-");
+  EXPECT_TRUE(Parse(kChat, {{"request_id", std::string(kMaxRequestIdBytes, 'x')}}));
+  for (const std::string& bad : {std::string(), std::string(kMaxRequestIdBytes + 1, 'x'),
+                                 std::string("a b"), std::string("a\r\nb"), std::string("é")}) {
+    const auto params = Parse(kChat, {{"request_id", bad}});
+    ASSERT_FALSE(params) << bad;
+    EXPECT_EQ(params.error().field, "request_id");
+  }
 }
 
 TEST(CombineParams, MaxCompletionTokensWins) {
@@ -242,6 +338,14 @@ TEST(CombineParams, RefusesWhatDoesNotGoTogether) {
       {kChat, R"({"max_tokens":0})", "max_tokens"},
       {kCompletions, R"({"max_completion_tokens":0})", "max_completion_tokens"},
       {kCompletions, R"({"max_tokens":2,"min_tokens":3})", "min_tokens"},
+      {kCompletions, R"({"prompt_logprobs":1,"stream":true})", "prompt_logprobs"},
+      {kChat, R"({"truncate_prompt_tokens":0})", "truncate_prompt_tokens"},
+      {kCompletions, R"({"suffix":"b","echo":true})", "suffix"},
+      {kCompletions, R"({"suffix":"b","prompt":["a","b"]})", "suffix"},
+      {kMessages, R"({"max_tokens":0})", "max_tokens"},
+      {kResponses, R"({"max_output_tokens":2,"min_tokens":3})", "min_tokens"},
+      {kEmbeddings, R"({"truncate_prompt_tokens":0})", "truncate_prompt_tokens"},
+      {kScore, R"({"text_1":["a","b","c"]})", "text_1"},
       {kTokenize, R"({"messages":[{"role":"user","content":"x"}]})", "messages"},
   };
   for (const BadPair& pair : pairs) {

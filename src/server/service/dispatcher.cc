@@ -14,24 +14,29 @@ void Dispatcher::Attach(HttpServer* http) {
   engine_->OnReady([http] { http->Wake(); });
 }
 
-Status Dispatcher::Start(const std::shared_ptr<Generation>& generation) {
-  VIVACE_RETURN_IF_ERROR(generation->Submit());
-  for (const RequestPtr& request : generation->requests()) {
-    by_request_.emplace(request->id.value, generation);
-  }
+Status Dispatcher::Start(const std::shared_ptr<Answer>& answer) {
+  VIVACE_RETURN_IF_ERROR(answer->Submit());
+  Watch(answer);
   return {};
 }
 
-void Dispatcher::Abandon(const std::shared_ptr<Generation>& generation) {
-  generation->Abandon();
-  Forget(*generation);
+void Dispatcher::Watch(const std::shared_ptr<Answer>& answer) {
+  const auto requests = answer->requests();
+  for (; answer->watched < requests.size(); ++answer->watched) {
+    by_request_.emplace(requests[answer->watched]->id.value, answer);
+  }
+}
+
+void Dispatcher::Abandon(const std::shared_ptr<Answer>& answer) {
+  answer->Abandon();
+  Forget(*answer);
 }
 
 void Dispatcher::FailAll(const Error& error) {
   while (!by_request_.empty()) {
-    const std::shared_ptr<Generation> generation = by_request_.begin()->second;
-    generation->FailWith(error);
-    Forget(*generation);
+    const std::shared_ptr<Answer> answer = by_request_.begin()->second;
+    answer->FailWith(error);
+    Forget(*answer);
   }
 }
 
@@ -41,33 +46,34 @@ void Dispatcher::TakeNews() {
     const auto found = by_request_.find(request->id.value);
     // What was abandoned may still have had news on the way.
     if (found == by_request_.end()) continue;
-    Pump(std::shared_ptr<Generation>(found->second));
+    Pump(std::shared_ptr<Answer>(found->second));
   }
   news_.clear();
 }
 
-void Dispatcher::Pump(const std::shared_ptr<Generation>& generation) {
-  switch (generation->Pump()) {
-    case Generation::Progress::kOpen:
+void Dispatcher::Pump(const std::shared_ptr<Answer>& answer) {
+  switch (answer->Pump()) {
+    case Answer::Progress::kOpen:
+      Watch(answer);
       break;
-    case Generation::Progress::kBlocked:
-      if (generation->waiting_for_client()) break;
-      generation->set_waiting_for_client(true);
-      http_->After(kBlockedRetryMs, [this, weak = std::weak_ptr<Generation>(generation)] {
+    case Answer::Progress::kBlocked:
+      if (answer->waiting_for_client) break;
+      answer->waiting_for_client = true;
+      http_->After(kBlockedRetryMs, [this, weak = std::weak_ptr<Answer>(answer)] {
         const auto alive = weak.lock();
         if (alive == nullptr || alive->ended()) return;
-        alive->set_waiting_for_client(false);
+        alive->waiting_for_client = false;
         Pump(alive);
       });
       break;
-    case Generation::Progress::kEnded:
-      Forget(*generation);
+    case Answer::Progress::kEnded:
+      Forget(*answer);
       break;
   }
 }
 
-void Dispatcher::Forget(const Generation& generation) {
-  for (const RequestPtr& request : generation.requests()) by_request_.erase(request->id.value);
+void Dispatcher::Forget(const Answer& answer) {
+  for (const RequestPtr& request : answer.requests()) by_request_.erase(request->id.value);
 }
 
 }  // namespace vivace::server

@@ -12,7 +12,7 @@
 
 #include "engine/engine.h"
 #include "server/http/http.h"
-#include "server/service/generation.h"
+#include "server/service/answer.h"
 
 namespace vivace::server {
 
@@ -24,8 +24,8 @@ class Dispatcher {
   void Attach(HttpServer* http);
 
   // Submits and watches; an error means nothing was started.
-  Status Start(const std::shared_ptr<Generation>& generation);
-  void Abandon(const std::shared_ptr<Generation>& generation);
+  Status Start(const std::shared_ptr<Answer>& answer);
+  void Abandon(const std::shared_ptr<Answer>& answer);
   // Ends every answer under way.
   void FailAll(const Error& error);
 
@@ -33,12 +33,13 @@ class Dispatcher {
 
  private:
   void TakeNews();
-  void Pump(const std::shared_ptr<Generation>& generation);
-  void Forget(const Generation& generation);
+  void Pump(const std::shared_ptr<Answer>& answer);
+  void Watch(const std::shared_ptr<Answer>& answer);
+  void Forget(const Answer& answer);
 
   Engine* const engine_;
   HttpServer* http_ = nullptr;
-  std::unordered_map<uint64_t, std::shared_ptr<Generation>> by_request_;
+  std::unordered_map<uint64_t, std::shared_ptr<Answer>> by_request_;
   std::vector<RequestPtr> news_;  // reused
 };
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
@@ -20,44 +21,34 @@
 #include "server/openai/prepare.h"
 #include "server/openai/served_model.h"
 #include "server/service/admission.h"
+#include "server/service/answer.h"
+#include "server/service/request_records.h"
 
 namespace vivace::server {
 
-class Generation {
+class Generation final : public Answer {
  public:
   // What it works with; all outlive it.
   struct Context {
     Engine* engine;
     const ServedModel* model;
     ServerMetrics* metrics;
-    int64_t started_ns = 0;  // when the request was in; for the log
+    RequestRecords* records;
+    int64_t arrived_ns = 0;  // steady clock, when the headers were in: limits of time count from it
+    uint64_t owner = 0;      // who asked
   };
 
   Generation(const Context& context, ExchangePtr exchange,
              std::shared_ptr<Admission::Ticket> ticket, std::unique_ptr<PreparedRequest> prepared,
              AnswerIdentity identity);
 
-  // Hands every prompt to the engine; an error is for the caller to send (nothing runs then).
-  Status Submit();
-  std::span<const RequestPtr> requests() const { return requests_; }
-
-  enum class Progress : uint8_t {
-    kOpen,     // more to come
-    kBlocked,  // the client reads too slowly; call Pump again later
-    kEnded,
-  };
-  // Takes what the engine published and writes what can be written.
-  Progress Pump();
-
-  // The client left.
-  void Abandon();
-  // Ends with `error`: as the answer, or as an event in a stream that has begun.
-  void FailWith(const Error& error);
-
-  bool ended() const { return ended_; }
-  // The owner's note that it looks again later.
-  bool waiting_for_client() const { return waiting_for_client_; }
-  void set_waiting_for_client(bool waiting) { waiting_for_client_ = waiting; }
+  // Refuses at once what its own limits of time cannot be kept for.
+  Status Submit() override;
+  std::span<const RequestPtr> requests() const override { return requests_; }
+  Progress Pump() override;
+  void Abandon() override;
+  void FailWith(const Error& error) override;
+  bool ended() const override { return ended_; }
 
  private:
   // Where an answer stands besides its text.
@@ -69,6 +60,7 @@ class Generation {
     bool begun = false;   // its first delta was written
     bool closed = false;  // its end
     int64_t last_news_ns = 0;
+    bool steered = false;  // its constraint imposed its end
   };
 
   void AddChoices(size_t prompt);
@@ -80,8 +72,14 @@ class Generation {
   void SendWhole();
   void CountUnfinished(FinishLabel label);
   void ObserveEnd();
+  void ObserveTimes(const RequestPtr& request, int64_t now);
   void AbortAll();
-  void End(int status);
+  void End(int status, std::string_view outcome);
+  Status CheckLimits(int64_t now_ns) const;
+  void AddLimits(int64_t now_ns, GenerationRequest* request) const;
+  bool NothingByDeadline() const;
+  RequestRecord Record() const;
+  RequestParts AnswerParts() const;
   ChoicePart PartOf(const Choice& choice, size_t index) const;
   Usage UsageNow() const;
   Headers AnswerHeaders(const char* content_type) const;
@@ -92,14 +90,15 @@ class Generation {
   const std::shared_ptr<Admission::Ticket> ticket_;
   const std::unique_ptr<PreparedRequest> prepared_;
   const std::unique_ptr<AnswerWriter> writer_;
-  const std::string id_;
+  const std::string request_id_;
+  const int64_t created_s_;
+  const int64_t prepared_ns_;
   std::vector<RequestPtr> requests_;
   std::vector<Choice> choices_;
   std::string buffer_;         // chunks on their way to the exchange; reused
   bool begun_ = false;         // the writer has begun a stream
   bool stream_begun_ = false;  // and the exchange
   bool ended_ = false;
-  bool waiting_for_client_ = false;
 };
 
 }  // namespace vivace::server

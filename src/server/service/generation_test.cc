@@ -58,6 +58,86 @@ class GenerationTest : public ServiceTest {
   }
 };
 
+TEST_F(GenerationTest, TruncationKeepsThePromptsEndAndSaysSo) {
+  Script({kSpaceHello});
+  const auto cut =
+      Ask(kCompletionsPath, R"({"prompt":[3,4,5,6,7],"truncate_prompt_tokens":2,"max_tokens":1})");
+  ASSERT_EQ(cut->status(), 200) << cut->body();
+  EXPECT_EQ(engine_.submitted()[0]->request.prompt, (std::vector<TokenId>{6, 7}));
+  EXPECT_EQ(cut->header("x-vivace-truncated-prompt-tokens"), "3");
+  EXPECT_EQ(Json(*cut).at("vivace").at("truncated_prompt_tokens").as_int64(), 3);
+  EXPECT_EQ(Json(*cut).at("usage").at("prompt_tokens").as_int64(), 2);
+  // -1: what fits beside the answer, of a text that is longer than the context.
+  const std::string text = Repeat(" hello", 5000);
+  const auto fits = Ask(kCompletionsPath, fmt::format(R"({{"prompt":"{}","max_tokens":12,)"
+                                                      R"("truncate_prompt_tokens":-1}})",
+                                                      text));
+  ASSERT_EQ(fits->status(), 200) << fits->body();
+  EXPECT_EQ(engine_.submitted()[1]->request.prompt.size(), 500u);
+  EXPECT_EQ(engine_.submitted()[1]->request.sampling.max_tokens, 12);
+  const auto chat = Ask(kChatPath, Chat(R"(,"truncate_prompt_tokens":4,"max_tokens":1)"));
+  EXPECT_EQ(engine_.submitted()[2]->request.prompt.size(), 4u);
+  EXPECT_EQ(Ask(kCompletionsPath, R"({"prompt":[3],"truncate_prompt_tokens":2})")
+                ->header("x-vivace-truncated-prompt-tokens"),
+            "");
+  const json::value ids = Json(*Ask("/tokenize", R"({"prompt":"abc","truncate_prompt_tokens":2})"));
+  EXPECT_EQ(ids.at("count").as_int64(), 2);
+}
+
+TEST_F(GenerationTest, BadWordsAreRunsWithAndWithoutASpace) {
+  Script({kSpaceHello});
+  Ask(kCompletionsPath, R"({"prompt":"x","max_tokens":1,"bad_words":["ok"," hello","."]})");
+  using Run = std::vector<TokenId>;
+  EXPECT_THAT(engine_.submitted()[0]->request.sampling.bad_words,
+              ::testing::ElementsAre(Run{kSpaceOk - 1}, Run{kSpaceOk}, Run{kSpaceHello - 1},
+                                     Run{kSpaceHello}, Run{ByteToken('.')},
+                                     Run{ByteToken(' '), ByteToken('.')}));
+}
+
+TEST_F(GenerationTest, AllowedTokenIdsReachTheEngine) {
+  Script({kSpaceHello});
+  Ask(kCompletionsPath, R"({"prompt":"x","max_tokens":1,"allowed_token_ids":[5,7]})");
+  EXPECT_EQ(engine_.submitted()[0]->request.sampling.allowed_token_ids,
+            (std::vector<TokenId>{5, 7}));
+  for (const char* bad : {"[]", "[267]", "[-1]", "5"}) {
+    const auto exchange =
+        Ask(kCompletionsPath, fmt::format(R"({{"prompt":"x","allowed_token_ids":{}}})", bad));
+    EXPECT_EQ(exchange->status(), 400) << bad;
+    EXPECT_EQ(ErrorOf(*exchange).at("param").as_string(), "allowed_token_ids") << bad;
+  }
+}
+
+TEST_F(GenerationTest, PromptLogprobsInVllmsShape) {
+  Script({kSpaceHello});
+  const auto exchange =
+      Ask(kCompletionsPath, R"({"prompt":[100,101],"max_tokens":1,"prompt_logprobs":2})");
+  ASSERT_EQ(exchange->status(), 200) << exchange->body();
+  const auto& rows = Json(*exchange).at("choices").at(0).at("prompt_logprobs").as_array();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_TRUE(rows[0].is_null());
+  const json::value& own = rows[1].at("101");
+  EXPECT_EQ(own.at("logprob").to_number<double>(), -0.5);
+  EXPECT_EQ(own.at("rank").as_int64(), 1);
+  EXPECT_EQ(own.at("decoded_token").as_string(), "b");
+  EXPECT_EQ(rows[1].at("3").at("rank").as_int64(), 2);
+  EXPECT_EQ(rows[1].as_object().size(), 2u);
+  const json::value chat = Json(*Ask(kChatPath, Chat(R"(,"prompt_logprobs":0,"max_tokens":1)")));
+  EXPECT_TRUE(chat.at("prompt_logprobs").at(0).is_null());
+  EXPECT_FALSE(chat.at("choices").at(0).as_object().contains("prompt_logprobs"));
+}
+
+TEST_F(GenerationTest, LateAnswersAreErrorsOfTheirOwn) {
+  Script({kSpaceHello});
+  engine_.fail_with = FinishReason::kDeadline;
+  auto exchange = Ask(kChatPath, Chat());
+  EXPECT_EQ(exchange->status(), 504);
+  EXPECT_EQ(ErrorOf(*exchange).at("code").as_string(), "deadline_exceeded");
+  engine_.fail_with = FinishReason::kQueueTimeout;
+  exchange = Ask(kChatPath, Chat());
+  EXPECT_EQ(exchange->status(), 503);
+  EXPECT_EQ(ErrorOf(*exchange).at("code").as_string(), "queue_timeout");
+}
+
 TEST_F(GenerationTest, WholeChatAnswer) {
   Script({kSpaceHello, kSpaceHello, kImEnd});
   const auto exchange = Ask(kChatPath, Chat(R"(,"model":"m")"));

@@ -11,10 +11,16 @@
 #include "base/limits.h"
 #include "server/error_response.h"
 #include "server/json/json_writer.h"
+#include "server/openapi.h"
+#include "server/params/readers.h"
+#include "server/service/embedding.h"
+#include "server/service/forecast.h"
+#include "server/service/generation.h"
 #include "server/service/health.h"
-#include "server/service/ignored_header.h"
+#include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 #include "server/service/without_throwing.h"
+#include "server/web/web_files.h"
 
 namespace vivace::server {
 namespace {
@@ -51,9 +57,9 @@ bool SaysJson(const HttpRequest& request) {
 }
 
 HttpServer::Refusal RefusalOf(int status, const Error& error,
-                              ErrorShape shape = ErrorShape::kOpenAi) {
+                              ErrorShape shape = ErrorShape::kOpenAi, int retry_after_s = 1) {
   return {.status = status,
-          .headers = ErrorHeaders(error),
+          .headers = ErrorHeaders(error, retry_after_s),
           .body = ErrorBody(status, error, shape),
           .ticket = nullptr};
 }
@@ -63,6 +69,44 @@ HttpServer::Refusal NotJson(ErrorShape shape) {
                    {ErrorCode::kInvalidArgument, "unsupported_media_type",
                     "the body must be JSON; send the header Content-Type: application/json", ""},
                    shape);
+}
+
+// The answer, or why a strict request gets none.
+Result<TextAnswer> AnswerUnlessStrict(Result<TextAnswer> (*answerer)(std::string_view,
+                                                                     const ServedModel&),
+                                      std::string_view body, const ServedModel& model) {
+  VIVACE_ASSIGN(TextAnswer answer, answerer(body, model));
+  VIVACE_RETURN_IF_ERROR(CheckStrict(answer.reports));
+  return answer;
+}
+
+// What the body or else the header says, empty: nothing.
+Result<std::string> RequestIdOf(const RequestParams& params, const HttpRequest& request) {
+  if (!params.request_id.empty()) return params.request_id;
+  const std::string_view id = request.header("x-request-id");
+  if (id.empty() || IsRequestId(id)) return std::string(id);
+  return Fail(ErrorCode::kInvalidArgument, "invalid_value", "X-Request-Id",
+              "the header X-Request-Id must have 1 to {} letters, digits and ._:-",
+              kMaxRequestIdBytes);
+}
+
+constexpr std::string_view IdPrefix(Endpoint endpoint) {
+  switch (endpoint) {
+    case kCompletions:
+      return "cmpl-";
+    case kResponses:
+      return "resp_";
+    case kMessages:
+      return "msg_";
+    case kEmbeddings:
+      return "embd-";
+    case kRerank:
+      return "rerank-";
+    case kScore:
+      return "score-";
+    default:
+      return "chatcmpl-";
+  }
 }
 
 std::string RandomPrefix() {
@@ -87,7 +131,7 @@ void WriteModel(const ServedModel& model, std::string_view name, JsonWriter* w) 
 // Whether the client still waits; what its close callback may touch.
 struct Service::Client {
   bool gone = false;
-  std::weak_ptr<Generation> generation;
+  std::weak_ptr<Answer> answer;
 };
 
 // A request that holds a place and waits for its preparation.
@@ -96,22 +140,33 @@ struct Service::Call {
   std::string body;  // let go by the prep thread
   std::shared_ptr<Admission::Ticket> ticket;
   std::shared_ptr<Client> client;
-  int64_t started_ns = 0;
+  int64_t arrived_ns = 0;
+  uint64_t owner = 0;  // who asked
+  std::string id;      // for the log, until it has another
 
   void Log(int status) const {
-    LogRequest({.path = exchange->request().path, .status = status, .started_ns = started_ns});
+    LogRequest(
+        {.id = id, .path = exchange->request().path, .status = status, .started_ns = arrived_ns});
   }
 };
 
 Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
     : model_(WithDialect(std::move(model))),
       engine_(engine),
-      metrics_(model_.name()),
+      access_(options.public_metrics),
+      cors_(std::move(options.cors)),
+      metrics_(model_.name(), {.block_size = engine->limits().block_size,
+                               .num_blocks = engine->limits().num_blocks,
+                               .prefix_caching = engine->config().enable_prefix_caching &&
+                                                 !engine->limits().recurrent}),
       admission_(AdmissionFor(*engine, options.admission)),
       dispatcher_(engine),
       router_(MakeRoutes()),
+      openapi_(OpenApiDocument(router_.routes(), VIVACE_VERSION)),
       id_prefix_(RandomPrefix()),
-      prep_(options.prep_threads) {}
+      prep_(options.prep_threads) {
+  access_.Use(std::move(options.keys));
+}
 
 void Service::Attach(HttpServer* http) {
   http_ = http;
@@ -122,6 +177,9 @@ std::vector<Route> Service::MakeRoutes() {
   const auto generate = [this](Endpoint endpoint) {
     return [this, endpoint](const ExchangePtr& x, std::string_view) { Generate(endpoint, x); };
   };
+  const auto embed = [this](Endpoint endpoint) {
+    return [this, endpoint](const ExchangePtr& x, std::string_view) { Embed(endpoint, x); };
+  };
   const auto in_prep = [this](Answerer answer) {
     return [this, answer](const ExchangePtr& x, std::string_view) { AnswerInPrep(answer, x); };
   };
@@ -131,35 +189,97 @@ std::vector<Route> Service::MakeRoutes() {
   const auto show_model = [this](const ExchangePtr& x, std::string_view name) {
     ShowModel(*x, name);
   };
+  const auto ok = [this](const ExchangePtr& x, std::string_view) {
+    SendJson(*x, R"({"status":"ok"})");
+  };
+  constexpr ErrorShape kOpenAi = ErrorShape::kOpenAi;
+  constexpr ErrorShape kAnthropic = ErrorShape::kAnthropic;
+  constexpr AccessLevel kOpen = AccessLevel::kOpen;
   return {
-      {"POST", "/v1/chat/completions", true, generate(kChat)},
-      {"POST", "/v1/completions", true, generate(kCompletions)},
-      {"POST", "/chat/completions", true, generate(kChat)},
-      {"POST", "/completions", true, generate(kCompletions)},
-      {"POST", "/tokenize", true, in_prep(AnswerTokenize)},
-      {"POST", "/detokenize", true, in_prep(AnswerDetokenize)},
-      {"GET", "/v1/models", false, show(&Service::ListModels)},
-      {"GET", "/models", false, show(&Service::ListModels)},
-      {"GET", "/v1/models/*", false, show_model},
-      {"GET", "/health", false, show(&Service::ShowReadiness)},
-      {"GET", "/ready", false, show(&Service::ShowReadiness)},
-      {"GET", "/live", false,
-       [this](const ExchangePtr& x, std::string_view) { SendJson(*x, R"({"status":"ok"})"); }},
-      {"GET", "/metrics", false, show(&Service::ShowMetrics)},
-      {"GET", "/version", false, show(&Service::ShowVersion)},
+      {"POST", "/v1/chat/completions", true, generate(kChat), kOpenAi, "Answer a chat", kChat},
+      {"POST", "/v1/completions", true, generate(kCompletions), kOpenAi, "Continue a text",
+       kCompletions},
+      {"POST", "/v1/responses", true, generate(kResponses), kOpenAi,
+       "Answer a chat; OpenAI's newer shape, nothing is stored", kResponses},
+      {"POST", "/v1/messages", true, generate(kMessages), kAnthropic,
+       "Answer a chat; Anthropic's shape", kMessages},
+      {"POST", "/v1/messages/count_tokens", true, in_prep(AnswerCountTokens), kAnthropic,
+       "The length of a chat's prompt", kCountTokens},
+      {"POST", "/v1/chat/completions/render", true, in_prep(AnswerRender), kOpenAi,
+       "The prompt of a chat, as text and token ids", kChat},
+      {"POST", "/chat/completions", true, generate(kChat), kOpenAi, "Answer a chat", kChat},
+      {"POST", "/completions", true, generate(kCompletions), kOpenAi, "Continue a text",
+       kCompletions},
+      {"POST", "/responses", true, generate(kResponses), kOpenAi, "Answer a chat", kResponses},
+      {"POST", "/apply-template", true, in_prep(AnswerApplyTemplate), kOpenAi,
+       "The prompt of a chat, as text", kChat},
+      {"POST", "/v1/embeddings", true, embed(kEmbeddings), kOpenAi, "Texts to vectors",
+       kEmbeddings},
+      {"POST", "/embeddings", true, embed(kEmbeddings), kOpenAi, "Texts to vectors", kEmbeddings},
+      {"POST", "/v1/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
+       kRerank},
+      {"POST", "/v2/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
+       kRerank},
+      {"POST", "/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
+       kRerank},
+      {"POST", "/v1/score", true, embed(kScore), kOpenAi, "How near texts are", kScore},
+      {"POST", "/score", true, embed(kScore), kOpenAi, "How near texts are", kScore},
+      {"POST", "/tokenize", true, in_prep(AnswerTokenize), kOpenAi, "Text or chat to token ids",
+       kTokenize},
+      {"POST", "/detokenize", true, in_prep(AnswerDetokenize), kOpenAi, "Token ids to text",
+       kDetokenize},
+      {"GET", "/v1/models", false, show(&Service::ListModels), kOpenAi, "The served model"},
+      {"GET", "/models", false, show(&Service::ListModels), kOpenAi, "The served model"},
+      {"GET", "/v1/models/*", false, show_model, kOpenAi, "One name of the served model"},
+      {"GET", "/health", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests", 0, kOpen},
+      {"GET", "/ready", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests", 0, kOpen},
+      {"GET", "/live", false, ok, kOpenAi, "The process answers", 0, kOpen},
+      {"GET", "/metrics", false, show(&Service::ShowMetrics), kOpenAi, "Prometheus", 0,
+       AccessLevel::kMetrics},
+      {"GET", "/version", false, show(&Service::ShowVersion), kOpenAi, "The version"},
+      {"GET", "/openapi.json", false, show(&Service::ShowOpenApi), kOpenAi, "This document"},
       {"POST", "/reset_prefix_cache", false,
-       [this](const ExchangePtr& x, std::string_view) {
+       [this, ok](const ExchangePtr& x, std::string_view tail) {
          engine_->ResetPrefixCache();
-         SendJson(*x, R"({"status":"ok"})");
-       }},
-      {"GET", "/", false, show(&Service::ShowWelcome)},
+         ok(x, tail);
+       },
+       kOpenAi, "Forget cached prefixes", 0, AccessLevel::kAdmin},
+      {"GET", "/v1/requests", false, show(&Service::ListRequests), kOpenAi,
+       "Requests under way, and the last that ended"},
+      {"GET", "/v1/requests/*", false,
+       [this](const ExchangePtr& x, std::string_view name) { ShowRequest(*x, name); }, kOpenAi,
+       "What happened to one request: its id and /timeline"},
+      {"GET", "/", false,
+       [this](const ExchangePtr& x, std::string_view) { ShowWebFile(*x, "index.html"); }, kOpenAi,
+       "The web page", 0, kOpen},
+      {"GET", "/web/*", false,
+       [this](const ExchangePtr& x, std::string_view name) { ShowWebFile(*x, name); }, kOpenAi,
+       "A file of the web page", 0, kOpen},
   };
 }
 
 // ---- from request to handler --------------------------------------------------------------------
 
 HttpServer::Refusal Service::Check(const HttpRequest& request) {
+  HttpServer::Refusal verdict;
+  if (auto preflight = cors_.Preflight(request)) {
+    verdict = std::move(*preflight);
+    metrics_.CountResponse(verdict.status);
+    return verdict;
+  }
+  verdict = CheckRoute(request);
+  for (auto& header : cors_.AnswerHeaders(request)) verdict.headers.push_back(std::move(header));
+  return verdict;
+}
+
+HttpServer::Refusal Service::CheckRoute(const HttpRequest& request) {
   const Router::Match match = router_.Find(request.method, request.path);
+  const ErrorShape shape = match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi;
+  if (auto refusal = access_.Check(Router::AccessOf(match), request, shape)) {
+    metrics_.CountRejection(Rejection::kNoAccess);
+    metrics_.CountResponse(refusal->status);
+    return std::move(*refusal);
+  }
   HttpServer::Refusal verdict;
   if (match.route == nullptr) {
     verdict = RefusalOf(match.status, Router::ErrorOf(match, request.method, request.path));
@@ -178,7 +298,7 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
   const Status room = admission_.Check(DeclaredBytes(request));
   if (room) return verdict;
   CountRefusal(room.error());
-  return RefusalOf(HttpStatus(room.error().code), room.error(), match.route->errors);
+  return RefusalOf(HttpStatus(room.error().code), room.error(), shape, RetryAfter());
 }
 
 void Service::Handle(ExchangePtr exchange) {
@@ -190,6 +310,7 @@ void Service::Handle(ExchangePtr exchange) {
 
 // Null: there is no place for it, and it has been told so.
 std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
+  const HttpRequest& request = exchange->request();
   std::string body = exchange->TakeBody();
   auto ticket = admission_.Admit(body.size());
   if (!ticket) {
@@ -199,11 +320,12 @@ std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
   auto client = std::make_shared<Client>();
   exchange->OnClose([this, client] {
     client->gone = true;
-    if (const auto generation = client->generation.lock()) dispatcher_.Abandon(generation);
+    if (const auto answer = client->answer.lock()) dispatcher_.Abandon(answer);
   });
-  return std::make_shared<Call>(Call{exchange, std::move(body),
-                                     std::make_shared<Admission::Ticket>(std::move(*ticket)),
-                                     std::move(client), SteadyNanos()});
+  return std::make_shared<Call>(
+      Call{exchange, std::move(body), std::make_shared<Admission::Ticket>(std::move(*ticket)),
+           std::move(client), request.arrived_ns != 0 ? request.arrived_ns : SteadyNanos(),
+           access_.WhoIs(request).id, fmt::format("req-{}{:08x}", id_prefix_, ++next_id_)});
 }
 
 void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
@@ -223,29 +345,65 @@ void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
 
 void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
                     Result<std::unique_ptr<PreparedRequest>> prepared) {
-  call->ticket->EndPrep();
-  if (call->client->gone) {
+  if (!IsWanted(*call, prepared ? nullptr : &prepared.error())) return;
+  auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
+  if (!request_id) return RefuseCall(*call, request_id.error());
+  Run(call.get(),
+      std::make_shared<Generation>(Generation::Context{engine_, &model_, &metrics_, &records_,
+                                                       call->arrived_ns, call->owner},
+                                   call->exchange, call->ticket, std::move(*prepared),
+                                   NewIdentity(endpoint, std::move(*request_id))));
+}
+
+void Service::Embed(Endpoint endpoint, const ExchangePtr& exchange) {
+  auto call = MakeCall(exchange);
+  if (call == nullptr) return;
+  prep_.Post([this, endpoint, call = std::move(call)]() mutable {
+    using Prepared = Result<std::unique_ptr<PreparedEmbedding>>;
+    auto prepared = std::make_shared<Prepared>(WithoutThrowing(
+        [&] { return PrepareEmbedding(endpoint, call->body, model_, engine_->limits().hidden); }));
+    call->body = std::string();
+    http_->Post([this, endpoint, call = std::move(call), prepared] {
+      StartEmbedding(call, endpoint, std::move(*prepared));
+    });
+  });
+}
+
+void Service::StartEmbedding(const std::shared_ptr<Call>& call, Endpoint endpoint,
+                             Result<std::unique_ptr<PreparedEmbedding>> prepared) {
+  if (!IsWanted(*call, prepared ? nullptr : &prepared.error())) return;
+  auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
+  if (!request_id) return RefuseCall(*call, request_id.error());
+  Run(call.get(),
+      std::make_shared<Embedding>(Embedding::Context{engine_, &metrics_, call->arrived_ns},
+                                  call->exchange, call->ticket, std::move(*prepared),
+                                  NewIdentity(endpoint, std::move(*request_id))));
+}
+
+// After its preparation: false if the client has left, or is told that it failed.
+bool Service::IsWanted(const Call& call, const Error* error) {
+  call.ticket->EndPrep();
+  if (call.client->gone) {
     metrics_.clients_gone->Add();
-    call->ticket->Release();
-    call->Log(kStatusClientGone);
-    return;
+    call.ticket->Release();
+    call.Log(kStatusClientGone);
+    return false;
   }
-  if (!prepared) {
-    call->ticket->Release();
-    Refuse(*call->exchange, prepared.error());
-    call->Log(HttpStatus(prepared.error().code));
-    return;
+  if (error != nullptr) RefuseCall(call, *error);
+  return error == nullptr;
+}
+
+void Service::RefuseCall(const Call& call, const Error& error) {
+  call.ticket->Release();
+  Refuse(*call.exchange, error);
+  call.Log(HttpStatus(error.code));
+}
+
+void Service::Run(Call* call, const std::shared_ptr<Answer>& answer) {
+  if (const Status status = dispatcher_.Start(answer); !status) {
+    return RefuseCall(*call, status.error());
   }
-  auto generation = std::make_shared<Generation>(
-      Generation::Context{engine_, &model_, &metrics_, call->started_ns}, call->exchange,
-      call->ticket, std::move(*prepared), NewIdentity(endpoint));
-  if (const Status status = dispatcher_.Start(generation); !status) {
-    call->ticket->Release();
-    Refuse(*call->exchange, status.error());
-    call->Log(HttpStatus(status.error().code));
-    return;
-  }
-  call->client->generation = generation;
+  call->client->answer = answer;
 }
 
 void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
@@ -253,7 +411,7 @@ void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
   if (call == nullptr) return;
   prep_.Post([this, answer, call = std::move(call)]() mutable {
     auto text = std::make_shared<Result<TextAnswer>>(
-        WithoutThrowing([&] { return answer(call->body, model_); }));
+        WithoutThrowing([&] { return AnswerUnlessStrict(answer, call->body, model_); }));
     call->body = std::string();
     http_->Post([this, call = std::move(call), text] {
       call->ticket->Release();
@@ -264,7 +422,7 @@ void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
       if (*text) {
         metrics_.CountResponse(200);
         Headers headers = {{"content-type", "application/json"}};
-        AddIgnoredHeader((*text)->ignored, &headers);
+        AddReportHeaders((*text)->reports, &headers);
         call->exchange->Send(200, std::move(headers), std::move((*text)->body));
       } else {
         Refuse(*call->exchange, text->error());
@@ -320,7 +478,7 @@ void Service::ShowReadiness(Exchange& exchange) {
   }
   if (!status) {
     metrics_.CountResponse(HttpStatus(status.error().code));
-    SendError(exchange, status.error());
+    SendError(exchange, status.error(), ErrorShape::kOpenAi, RetryAfter());
     return;
   }
   SendJson(exchange, R"({"status":"ok"})");
@@ -336,11 +494,54 @@ void Service::ShowVersion(Exchange& exchange) {
   SendJson(exchange, R"({"version":")" VIVACE_VERSION R"("})");
 }
 
-void Service::ShowWelcome(Exchange& exchange) {
+// Callers see their own; the administrator, and everyone where there is none, sees all.
+void Service::ListRequests(Exchange& exchange) {
+  const AccessControl::Caller caller = access_.WhoIs(exchange.request());
+  const int64_t now = SteadyNanos();
+  std::string body;
+  JsonWriter w(&body);
+  w.BeginObject();
+  w.KeyString("object", "list");
+  w.Key("data");
+  w.BeginArray();
+  records_.ForEach([&](const RequestRecord& record) {
+    if (access_.MaySee(caller, record.owner)) WriteRequestRow(record, now, &w);
+  });
+  w.EndArray();
+  w.EndObject();
+  SendJson(exchange, std::move(body));
+}
+
+void Service::ShowRequest(Exchange& exchange, std::string_view name) {
+  constexpr std::string_view kTimeline = "/timeline";
+  if (name.ends_with(kTimeline)) name.remove_suffix(kTimeline.size());
+  const AccessControl::Caller caller = access_.WhoIs(exchange.request());
+  const auto record = records_.Find(DecodedPath(name));
+  // What may not be seen is not said to be there.
+  if (!record || !access_.MaySee(caller, record->owner)) {
+    Refuse(exchange, {ErrorCode::kNotFound, "request_not_found",
+                      fmt::format("there is no record of this request; the last {} that ended are "
+                                  "kept",
+                                  limits::kMaxTimelines),
+                      ""});
+    return;
+  }
+  std::string body;
+  JsonWriter w(&body);
+  WriteTimeline(*record, SteadyNanos(), &w);
+  SendJson(exchange, std::move(body));
+}
+
+void Service::ShowOpenApi(Exchange& exchange) { SendJson(exchange, openapi_); }
+
+void Service::ShowWebFile(Exchange& exchange, std::string_view name) {
+  const WebFile* file = FindWebFile(name);
+  if (file == nullptr) {
+    Refuse(exchange, {ErrorCode::kNotFound, "not_found", "the page has no such file", ""});
+    return;
+  }
   metrics_.CountResponse(200);
-  exchange.Send(200, {{"content-type", "text/plain; charset=utf-8"}},
-                fmt::format("Vivace {} serves {} over the OpenAI API at /v1\n", VIVACE_VERSION,
-                            model_.name()));
+  exchange.Send(200, WebFileHeaders(*file), std::string(file->bytes));
 }
 
 void Service::SendJson(Exchange& exchange, std::string body) {
@@ -352,7 +553,15 @@ void Service::Refuse(Exchange& exchange, const Error& error) {
   CountRefusal(error);
   const HttpRequest& request = exchange.request();
   const Router::Match match = router_.Find(request.method, request.path);
-  SendError(exchange, error, match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi);
+  SendError(exchange, error, match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi,
+            RetryAfter());
+}
+
+// Of this moment; the HTTP layer's own refusals say the same.
+int Service::RetryAfter() {
+  const int seconds = RetryAfterSeconds(engine_->stats());
+  if (http_ != nullptr) http_->SetRetryAfter(seconds);
+  return seconds;
 }
 
 void Service::CountRefusal(const Error& error) {
@@ -366,10 +575,11 @@ void Service::CountRefusal(const Error& error) {
   }
 }
 
-AnswerIdentity Service::NewIdentity(Endpoint endpoint) {
-  return {
-      fmt::format("{}{}{:08x}", endpoint == kChat ? "chatcmpl-" : "cmpl-", id_prefix_, ++next_id_),
-      WallSeconds(), model_.name()};
+AnswerIdentity Service::NewIdentity(Endpoint endpoint, std::string request_id) {
+  const std::string tail =
+      request_id.empty() ? fmt::format("{}{:08x}", id_prefix_, ++next_id_) : request_id;
+  return {fmt::format("{}{}", IdPrefix(endpoint), tail), WallSeconds(), model_.name(),
+          std::move(request_id)};
 }
 
 }  // namespace vivace::server

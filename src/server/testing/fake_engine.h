@@ -21,6 +21,7 @@ class FakeEngine final : public Engine {
   FakeEngine(int32_t vocab, int32_t max_model_len, std::vector<TokenId> eos_ids)
       : eos_ids_(std::move(eos_ids)) {
     limits_ = {.vocab = vocab,
+               .hidden = 4,
                .max_sequences = 64,
                .max_batched_tokens = 512,
                .max_model_len = max_model_len,
@@ -32,6 +33,8 @@ class FakeEngine final : public Engine {
   FinishReason fail_with = FinishReason::kNone;  // every choice ends so at its next step
   Status refuse;                                 // what Submit answers, if an error
   EngineStats figures;
+  // The pooled hidden state of a prompt: [hidden].
+  std::function<std::vector<float>(const GenerationRequest&)> pool;
 
   const ExecutorLimits& limits() const override { return limits_; }
   const EngineConfig& config() const override { return config_; }
@@ -117,6 +120,7 @@ class FakeEngine final : public Engine {
       out.chosen[i] = Chosen(request->request.prompt[i]);
       const auto top = Top(request->request.prompt[i], out.stride);
       out.num_top[i] = static_cast<int8_t>(top.size());
+      out.rank[i] = 1;
       std::copy(top.begin(), top.end(), out.top.begin() + static_cast<ptrdiff_t>(i) * out.stride);
     }
   }
@@ -125,6 +129,10 @@ class FakeEngine final : public Engine {
     ActiveRequest& request = *live->request;
     const SamplingParams& sampling = request.request.sampling;
     TokenStream& stream = *request.choices[i];
+    if (fail_with == FinishReason::kNone && request.request.pooling != Pooling::kNone) {
+      request.pooled = pool(request.request);
+      return End(live, i, FinishReason::kLength, -1);
+    }
     if (fail_with != FinishReason::kNone) return End(live, i, fail_with, -1);
     if (counts_[&stream] == 0) FillPrompt(&request);
     if (sampling.max_tokens == 0) return End(live, i, FinishReason::kLength, -1);

@@ -1,0 +1,73 @@
+#include "grammar/compiled.h"
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "grammar/constraint.h"
+#include "grammar/tracker.h"
+
+namespace vivace::grammar {
+namespace {
+
+// xgrammar's parser keeps a byte for each state of each rule it enters, for each output.
+constexpr int64_t kMostParserBytes = 64 << 20;
+
+}  // namespace
+
+Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
+    xgrammar::CompiledGrammar compiled, std::shared_ptr<const Vocabulary> vocabulary,
+    const std::string& field) {
+  const auto refuse = [&](std::string reason, const std::string& what) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(reason), field, "{}", what);
+  };
+  try {
+    std::shared_ptr<TokenGrammar> out(new TokenGrammar(std::move(compiled), std::move(vocabulary)));
+    const xgrammar::Grammar grammar = out->compiled_.GetGrammar();
+    if (int64_t{grammar->NumRules()} * grammar->complete_fsm.NumStates() > kMostParserBytes) {
+      return refuse("grammar_too_complex", "it has too many rules");
+    }
+    out->automaton_ = std::make_shared<const Automaton>(grammar, *out->vocabulary_);
+    out->bytes_ = out->compiled_.MemorySizeBytes() + 4096;
+    if (!out->automaton_->steerable()) return out;
+    const int64_t least = out->automaton_->RuleCost(grammar->GetRootRuleId());
+    if (least >= limits::kMaxGrammarShortest) {
+      if (least < Automaton::kNever) {
+        return refuse("grammar_too_long",
+                      fmt::format("its shortest output has {} bytes; at most {} "
+                                  "can be made",
+                                  least, limits::kMaxGrammarShortest));
+      }
+    }
+    if (const std::string rule = out->automaton_->EndlessRule(); !rule.empty()) {
+      return refuse("grammar_endless",
+                    fmt::format("no output can be complete: '{}' never ends, or needs characters "
+                                "that the model's vocabulary cannot spell",
+                                rule));
+    }
+    if (const std::string rule = out->automaton_->LeftRecursiveRule(); !rule.empty()) {
+      return refuse("grammar_left_recursive",
+                    fmt::format("'{}' may begin with itself; put what repeats behind it", rule));
+    }
+    Tracker tracker(out->automaton_);
+    if (tracker.Finished()) return refuse("grammar_empty", "its only output is the empty one");
+    std::string shortest;
+    std::vector<TokenId> tokens;
+    if (!tracker.Shortest(limits::kMaxGrammarShortest, &shortest) ||
+        !out->vocabulary_->Tokenize(shortest, &tokens)) {
+      return refuse("grammar_too_long", "its shortest output cannot be written in tokens");
+    }
+    out->shortest_tokens_ = static_cast<int32_t>(tokens.size());
+    return out;
+  } catch (const std::exception&) {
+    return refuse("grammar_too_complex", "it takes too much memory");
+  }
+}
+
+std::unique_ptr<TokenConstraint> TokenGrammar::NewConstraint(
+    const ConstraintOptions& options) const {
+  return std::make_unique<GrammarConstraint>(shared_from_this(), options);
+}
+
+}  // namespace vivace::grammar

@@ -1,0 +1,220 @@
+#include "grammar/constraint.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <string>
+
+#include "grammar/grammar_testing.h"
+
+namespace vivace::grammar {
+namespace {
+
+using testing::Compiled;
+using testing::InProcess;
+using testing::JsonTokenizer;
+using testing::kEos;
+using testing::kLogits;
+using testing::Parse;
+using testing::RandomWalk;
+using testing::Schema;
+using testing::Spec;
+using Kind = GrammarSpec::Kind;
+
+std::vector<TokenId> Allowed(TokenConstraint* constraint, int32_t remaining) {
+  std::vector<uint32_t> mask((kLogits + 31) / 32);
+  EXPECT_TRUE(constraint->FillMask(remaining, mask));
+  std::vector<TokenId> allowed;
+  for (TokenId id = 0; id < kLogits; ++id) {
+    if (mask[static_cast<size_t>(id) / 32] >> (id % 32) & 1) allowed.push_back(id);
+  }
+  return allowed;
+}
+
+TEST(GrammarConstraint, AllowsWhatTheGrammarDoes) {
+  const auto grammar = Compiled(Spec(Kind::kRegex, "[ab]c?"));
+  EXPECT_EQ(grammar->shortest_tokens(), 1);
+  const auto constraint = grammar->NewConstraint({});
+  // "abc" and "na" would go too far; nothing ends the empty output.
+  EXPECT_THAT(Allowed(constraint.get(), 100), ::testing::ElementsAre('a', 'b'));
+  EXPECT_FALSE(constraint->Done());
+  EXPECT_FALSE(constraint->Accept('c'));
+  ASSERT_TRUE(constraint->Accept('b'));
+  EXPECT_THAT(Allowed(constraint.get(), 100), ::testing::ElementsAre('c', kEos));
+  ASSERT_TRUE(constraint->Accept('c'));
+  EXPECT_TRUE(constraint->Done());
+  EXPECT_THAT(Allowed(constraint.get(), 100), ::testing::ElementsAre(kEos));
+  ASSERT_TRUE(constraint->Accept(kEos));
+  EXPECT_TRUE(constraint->Done());
+  EXPECT_FALSE(constraint->steered());
+}
+
+TEST(GrammarConstraint, ControlTokensAreNoText) {
+  const auto grammar = Compiled(Spec(Kind::kRegex, "[^x]*"));
+  const auto allowed = Allowed(grammar->NewConstraint({}).get(), 1000);
+  EXPECT_THAT(allowed, ::testing::Not(::testing::Contains(260)));  // <bos>
+  EXPECT_THAT(allowed, ::testing::Contains('<'));
+  EXPECT_LT(allowed.back(), static_cast<TokenId>(JsonTokenizer()->vocab_size()));
+}
+
+TEST(GrammarConstraint, ChoicesAndGrammars) {
+  GrammarSpec choice;
+  choice.kind = Kind::kChoice;
+  choice.choices = {"yes", "no \"quoted\" \\ \n", "語"};
+  const auto choices = Compiled(choice);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const auto walk = RandomWalk(*choices, *JsonTokenizer(), kLogits, seed, 100);
+    EXPECT_THAT(choice.choices, ::testing::Contains(walk.text));
+  }
+  const auto sum = Compiled(Spec(Kind::kEbnf, R"(root ::= term ("+" term)*
+term ::= [0-9]+ | "(" root ")"   # a comment
+)"));
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    const auto walk = RandomWalk(*sum, *JsonTokenizer(), kLogits, seed, 20, '(');
+    EXPECT_TRUE(walk.ended) << walk.text;
+    EXPECT_EQ(std::ranges::count(walk.text, '('), std::ranges::count(walk.text, ')')) << walk.text;
+  }
+}
+
+TEST(GrammarConstraint, StructuralTags) {
+  const auto grammar = Compiled(Spec(Kind::kStructural, R"({"format":{"type":"triggered_tags",
+    "triggers":["<f>"],"tags":[{"type":"tag","begin":"<f>","content":{"type":"json_schema",
+    "json_schema":{"type":"object","properties":{"a":{"type":"integer","minimum":1,"maximum":3}},
+    "required":["a"]}},"end":"</f>"}]}})"));
+  const auto constraint = grammar->NewConstraint({});
+  for (const char c : std::string("hello <f>{\"a\":")) ASSERT_TRUE(constraint->Accept(c)) << c;
+  EXPECT_THAT(Allowed(constraint.get(), 100), ::testing::ElementsAre(' ', '1', '2', '3'));
+  // Free text may end where it stands, a call may not.
+  EXPECT_EQ(grammar->shortest_tokens(), 0);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto walk = RandomWalk(*grammar, *JsonTokenizer(), kLogits, seed, 40, "<f>{"[seed % 4]);
+    const size_t open = walk.text.rfind("<f>"), close = walk.text.rfind("</f>");
+    EXPECT_TRUE(open == std::string::npos || (close != std::string::npos && close > open))
+        << walk.text;
+  }
+  const auto bad = InProcess().Compile(Spec(Kind::kStructural, R"({"format":{"type":"json_schema",
+    "json_schema":{"type":"strin"}}})"));
+  EXPECT_FALSE(bad);
+}
+
+// Every limit from the shortest output on gives a complete one.
+TEST(GrammarConstraint, AlwaysEndsWithinItsTokens) {
+  const std::string schemas[] = {
+      R"({"type":"object","properties":{"name":{"type":"string"},"tags":{"type":"array",
+          "items":{"type":"string"}},"size":{"type":"number"}},"required":["name","tags"]})",
+      R"({"anyOf":[{"type":"null"},{"type":"object","properties":{"first":{"type":"string",
+          "minLength":8},"second":{"type":"integer","minimum":100000}},
+          "required":["first","second"]}]})",
+      R"({"type":"array","items":{"type":"array","items":{"type":"string","minLength":2},
+          "minItems":2},"minItems":1})",
+      R"({})",
+      R"({"type":"object","additionalProperties":{"type":"array","items":{"type":"object",
+          "properties":{"k":{"enum":["alpha","beta"]}},"required":["k"]}}})",
+      R"({"type":"string","format":"date-time"})",
+      R"({"$defs":{"n":{"type":"object","properties":{"v":{"type":"integer"},
+          "next":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"null"}]}},"required":["v","next"]}},
+          "$ref":"#/$defs/n"})"};
+  const int favours[] = {-1, '[', '{', ',', '"'};
+  for (const std::string& schema : schemas) {
+    const auto grammar = Compiled(Schema(schema));
+    ASSERT_NE(grammar, nullptr);
+    for (int32_t most = grammar->shortest_tokens(); most <= 40; ++most) {
+      for (uint64_t seed = 0; seed < 5; ++seed) {
+        const auto walk =
+            RandomWalk(*grammar, *JsonTokenizer(), kLogits, seed, most, favours[seed % 5]);
+        ASSERT_LE(walk.tokens, most);
+        ASSERT_TRUE(Parse(walk.text)) << schema << " within " << most << ": " << walk.text;
+      }
+    }
+    const auto walk =
+        RandomWalk(*grammar, *JsonTokenizer(), kLogits, 1, grammar->shortest_tokens());
+    EXPECT_TRUE(Parse(walk.text)) << walk.text;
+  }
+}
+
+TEST(GrammarConstraint, FarFromTheEndNothingIsClosed) {
+  const auto grammar = Compiled(Schema(R"({"type":"array","items":{"type":"string"}})"));
+  const auto constraint = grammar->NewConstraint({});
+  for (const char c : std::string("[\"a")) ASSERT_TRUE(constraint->Accept(c));
+  const auto far = Allowed(constraint.get(), 100'000);
+  EXPECT_FALSE(constraint->steered());
+  EXPECT_EQ(far, Allowed(constraint.get(), 1'000));
+  // Two are left: the quote and the bracket, or both at once.
+  const auto near = Allowed(constraint.get(), 2);
+  EXPECT_LT(near.size(), far.size());
+  EXPECT_THAT(near, ::testing::Contains('"'));
+  EXPECT_TRUE(constraint->steered());
+}
+
+TEST(GrammarConstraint, ForcedTokensAreCertain) {
+  const auto grammar = Compiled(Schema(R"({"type":"object","properties":{"name":{"const":"abcx"}},
+                                           "required":["name"]})"));
+  const auto constraint = grammar->NewConstraint({});
+  ASSERT_TRUE(constraint->Accept('{'));
+  std::vector<TokenId> forced;
+  constraint->Forced(100, &forced);  // blank space may follow
+  EXPECT_TRUE(forced.empty());
+  ASSERT_TRUE(constraint->Accept('"'));
+  constraint->Forced(100, &forced);
+  EXPECT_EQ(JsonTokenizer()->DecodeBytes(forced, false), "name");  // `":` and `": "` are tokens
+  std::vector<TokenId> one;
+  constraint->Forced(0, &one);
+  EXPECT_TRUE(one.empty());
+  const auto off = grammar->NewConstraint({.begin_after = -1, .jump_forward = false});
+  ASSERT_TRUE(off->Accept('{') && off->Accept('"'));
+  off->Forced(100, &one);
+  EXPECT_TRUE(one.empty());
+}
+
+TEST(GrammarConstraint, BeginsAfterAToken) {
+  const auto grammar = Compiled(Schema(R"({"type":"boolean"})"));
+  ASSERT_EQ(grammar->shortest_tokens(), 1);
+  const TokenId think_end = 262;
+  const auto constraint = grammar->NewConstraint({.begin_after = think_end, .jump_forward = true});
+  std::vector<uint32_t> mask((kLogits + 31) / 32);
+  EXPECT_FALSE(constraint->FillMask(100, mask));  // anything
+  ASSERT_TRUE(constraint->Accept('x'));
+  EXPECT_FALSE(constraint->Done());
+  EXPECT_THAT(Allowed(constraint.get(), 2), ::testing::ElementsAre(think_end));
+  EXPECT_TRUE(constraint->steered());
+  ASSERT_TRUE(constraint->Accept(think_end));
+  const auto allowed = Allowed(constraint.get(), 100);
+  EXPECT_THAT(allowed, ::testing::Contains('t'));
+  EXPECT_THAT(allowed, ::testing::Not(::testing::Contains('x')));
+}
+
+TEST(GrammarCompiler, RefusesBadGrammarsAndKeepsGoodOnes) {
+  for (const char* text : {"", "root ::= ", "root ::= missing", "top ::= \"a\"", "root ::= root",
+                           "root ::= \"a\" root", "root ::= root \"a\" | \"a\"", "root ::= (\"\")*",
+                           "root ::= [a-", "\"a\"", "root ::= \"a\"{3,1}"}) {
+    const auto refused = InProcess().Compile(Spec(Kind::kEbnf, text));
+    EXPECT_FALSE(refused) << text;
+    if (!refused) EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  }
+  for (const auto kind : {Kind::kChoice, Kind::kStructural, Kind::kJsonSchema}) {
+    EXPECT_FALSE(InProcess().Compile(Spec(kind, "[")));
+  }
+  const auto once = InProcess().Compile(Spec(Kind::kRegex, "abc"));
+  const auto again = InProcess().Compile(Spec(Kind::kRegex, "abc"));
+  ASSERT_TRUE(once && again);
+  EXPECT_EQ(*once, *again);
+}
+
+TEST(GrammarConstraint, OnARealVocabulary) {
+  const auto tokenizer = vivace::testing::SmolLm2();
+  if (tokenizer == nullptr) GTEST_SKIP() << "no model here";
+  const auto logits = static_cast<int32_t>(tokenizer->vocab_size());
+  const auto compiler = NewGrammarCompiler(tokenizer, logits, GrammarCompilerConfig{});
+  const auto grammar = compiler->Compile(Schema(
+      R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer",
+      "minimum":0,"maximum":120},"tags":{"type":"array","items":{"type":"string"}}},
+      "required":["name","age","tags"]})"));
+  ASSERT_TRUE(grammar) << grammar.error().message;
+  for (int32_t most = (*grammar)->shortest_tokens(); most < 60; most += 7) {
+    const auto walk = RandomWalk(**grammar, *tokenizer, logits, static_cast<uint64_t>(most), most);
+    EXPECT_TRUE(Parse(walk.text)) << most << ": " << walk.text;
+  }
+}
+
+}  // namespace
+}  // namespace vivace::grammar

@@ -1,0 +1,130 @@
+#include "grammar/worker.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <new>
+#include <optional>
+
+#include "base/limits.h"
+#include "base/thread_priority.h"
+#include "grammar/backend.h"
+#include "grammar/worker_wire.h"
+
+namespace vivace::grammar {
+namespace {
+
+constexpr int kSocket = 0;
+
+bool ReadAll(char* data, size_t size) {
+  while (size > 0) {
+    const ssize_t got = recv(kSocket, data, size, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    data += got;
+    size -= static_cast<size_t>(got);
+  }
+  return true;
+}
+
+bool ReadMessage(std::string* payload) {
+  uint32_t size = 0;
+  if (!ReadAll(reinterpret_cast<char*>(&size), sizeof(size)) || size > wire::kMostBytes)
+    return false;
+  payload->resize(size);
+  return ReadAll(payload->data(), size);
+}
+
+bool WriteMessage(std::string_view payload) {
+  std::string message;
+  wire::PutText(payload, &message);
+  std::string_view rest = message;
+  while (!rest.empty()) {
+    const ssize_t sent = send(kSocket, rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    rest.remove_prefix(static_cast<size_t>(sent));
+  }
+  return true;
+}
+
+std::shared_ptr<const Vocabulary> ReadVocabulary() {
+  std::string message;
+  if (!ReadMessage(&message)) return nullptr;
+  wire::Reader reader(message);
+  const auto size = reader.U32(), stops = reader.U32();
+  if (!size || !stops || *size > static_cast<uint32_t>(limits::kMaxVocab)) return nullptr;
+  std::vector<TokenId> stop;
+  for (uint32_t i = 0; i < *stops; ++i) {
+    const auto id = reader.U32();
+    if (!id) return nullptr;
+    stop.push_back(static_cast<TokenId>(*id));
+  }
+  std::vector<std::string> tokens;
+  while (const auto text = reader.Text()) tokens.emplace_back(*text);
+  return std::make_shared<Vocabulary>(std::move(tokens), std::move(stop),
+                                      static_cast<int32_t>(*size));
+}
+
+// Bounds this process's memory to what it has and kGrammarWorkerBytes more. Sanitizers need all
+// addresses.
+void LimitMemory() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most =
+      pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + limits::kGrammarWorkerBytes;
+  const rlimit limit = {most, most};
+  setrlimit(RLIMIT_AS, &limit);
+#endif
+  const rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+}
+
+std::string Answer(const xgrammar::TokenizerInfo& tokens, std::string_view request) {
+  const auto reply = [](wire::Status status, std::string_view text) {
+    return std::string(1, static_cast<char>(status)) + std::string(text);
+  };
+  try {
+    if (request.empty()) return reply(wire::Status::kBad, "an empty request");
+    const Lowered text{static_cast<Lowered::Kind>(request[0]), std::string(request.substr(1))};
+    const auto compiled = CompileText(tokens, text);
+    if (compiled) return reply(wire::Status::kCompiled, compiled->SerializeJSON());
+    const bool complex = compiled.error().reason == "grammar_too_complex";
+    return reply(complex ? wire::Status::kTooComplex : wire::Status::kBad,
+                 compiled.error().message);
+  } catch (const std::exception&) {
+    return reply(wire::Status::kTooComplex, "it takes too much memory to compile");
+  }
+}
+
+}  // namespace
+
+int RunWorker() {
+  LowerThreadPriority(10);
+  try {
+    const auto vocabulary = ReadVocabulary();
+    if (vocabulary == nullptr) return 0;
+    const xgrammar::TokenizerInfo tokens = ToTokenizerInfo(*vocabulary);
+    LimitMemory();
+    std::string request;
+    while (ReadMessage(&request)) {
+      // Should the server be gone, nobody else stops a compile without an end.
+      alarm(2 * limits::kMaxGrammarCompileMs / 1000 + 1);
+      const std::string answer = Answer(tokens, request);
+      alarm(0);
+      if (!WriteMessage(answer)) break;
+    }
+  } catch (const std::exception&) {
+    return 1;  // out of memory: the server starts another one
+  }
+  return 0;
+}
+
+}  // namespace vivace::grammar

@@ -1,0 +1,120 @@
+#include "grammar/worker.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "grammar/grammar_testing.h"
+
+namespace vivace::grammar {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::JsonTokenizer;
+using testing::kLogits;
+using testing::Schema;
+using testing::Spec;
+
+std::shared_ptr<const Vocabulary> Tokens() {
+  return Vocabulary::From(*JsonTokenizer(), kLogits, {testing::kEos});
+}
+
+GrammarCompilerConfig InWorker() {
+  GrammarCompilerConfig config;
+  config.worker = {VIVACE_GRAMMAR_WORKER};
+  return config;
+}
+
+Lowered Text(const GrammarSpec& spec) { return *Lower(spec); }
+
+// Takes xgrammar long: every count is written out.
+GrammarSpec Hostile() {
+  std::string text = "root ::= a\n";
+  for (char rule = 'a'; rule < 'h'; ++rule) {
+    text += std::string(1, rule) + " ::= (";
+    for (int i = 0; i < 12; ++i) {
+      text += std::string(1, static_cast<char>(rule + 1)) + " \"" + std::to_string(i) + "\" | ";
+    }
+    text += "\"x\"){7,90}\n";
+  }
+  return Spec(GrammarSpec::Kind::kEbnf, text + "h ::= [a-z]{1,90} [0-9]{2,80}\n");
+}
+
+TEST(GrammarWorker, CompilesAndLivesOn) {
+  WorkerProcess worker({VIVACE_GRAMMAR_WORKER}, Tokens());
+  EXPECT_EQ(worker.pid(), -1);
+  const auto first = worker.Compile(Text(Schema(R"({"type":"integer"})")), milliseconds(5000));
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_THAT(*first, ::testing::StartsWith("{"));
+  const pid_t pid = worker.pid();
+  EXPECT_GT(pid, 0);
+  const auto bad = worker.Compile({Lowered::Kind::kEbnf, "root ::= nothing"}, milliseconds(5000));
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().reason, "bad_grammar");
+  ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
+  EXPECT_EQ(worker.pid(), pid);
+}
+
+TEST(GrammarWorker, IsStartedAgainWhenItDied) {
+  WorkerProcess worker({VIVACE_GRAMMAR_WORKER}, Tokens());
+  ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
+  const pid_t pid = worker.pid();
+  ASSERT_EQ(kill(pid, SIGKILL), 0);
+  // Dying takes a moment; a compile that meets it fails, the next does not.
+  const auto again = [&] { return worker.Compile(Text(Schema("{}")), milliseconds(5000)); };
+  EXPECT_TRUE(again() || again());
+  EXPECT_NE(worker.pid(), pid);
+}
+
+TEST(GrammarWorker, IsStoppedWhenItTakesTooLong) {
+  WorkerProcess worker({VIVACE_GRAMMAR_WORKER}, Tokens());
+  ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
+  const auto start = std::chrono::steady_clock::now();
+  const auto late = worker.Compile(Text(Hostile()), milliseconds(50));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().reason, "grammar_too_complex");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_EQ(worker.pid(), -1);
+  ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
+}
+
+TEST(GrammarWorker, ThatCannotStartIsOurFault) {
+  WorkerProcess worker({"/nonexistent"}, Tokens());
+  const auto failed = worker.Compile(Text(Schema("{}")), milliseconds(1000));
+  ASSERT_FALSE(failed);
+  WorkerProcess deaf({"/bin/true"}, Tokens());
+  EXPECT_FALSE(deaf.Compile(Text(Schema("{}")), milliseconds(1000)));
+}
+
+TEST(GrammarWorker, GivesWhatThisProcessWouldHave) {
+  const auto outside = NewGrammarCompiler(JsonTokenizer(), kLogits, InWorker());
+  const GrammarSpec spec = Schema(R"({"type":"object","properties":{"a":{"type":"array",
+      "items":{"type":"string","minLength":1},"minItems":2}},"required":["a"]})");
+  const auto there = outside->Compile(spec), here = testing::InProcess().Compile(spec);
+  ASSERT_TRUE(there) << there.error().message;
+  ASSERT_TRUE(here);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    EXPECT_EQ(testing::RandomWalk(**there, *JsonTokenizer(), kLogits, seed, 50).text,
+              testing::RandomWalk(**here, *JsonTokenizer(), kLogits, seed, 50).text);
+  }
+}
+
+TEST(GrammarWorker, ManyAskAtOnce) {
+  const auto compiler = NewGrammarCompiler(JsonTokenizer(), kLogits, InWorker());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 3; ++i) {
+        const auto schema = R"({"type":"integer","minimum":)" + std::to_string(i + t % 2) + "}";
+        EXPECT_TRUE(compiler->Compile(Schema(schema)));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace vivace::grammar

@@ -1,0 +1,15 @@
+// The API as an OpenAPI 3.1 document, made of the routes and the parameter table: what the server
+// reads is what the document says. Answers are described coarsely.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "server/router.h"
+
+namespace vivace::server {
+
+std::string OpenApiDocument(std::span<const Route> routes, std::string_view version);
+
+}  // namespace vivace::server

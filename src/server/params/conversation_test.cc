@@ -1,0 +1,243 @@
+// Conversations of Responses and of Anthropic's messages, as chat's.
+#include "server/params/conversation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+namespace vivace::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// The body has to outlive what is read of it.
+struct Parsed {
+  json::value body;
+  Result<RequestParams> params;
+};
+
+Parsed Parse(Endpoint endpoint, std::string_view text) {
+  Parsed parsed{json::parse(text), {}};
+  parsed.params = ParseParams(parsed.body, {endpoint, 1000});
+  return parsed;
+}
+
+std::string Turns(Endpoint endpoint, std::string_view text) {
+  const Parsed parsed = Parse(endpoint, text);
+  if (!parsed.params) return parsed.params.error().message;
+  return json::serialize(*parsed.params->messages);
+}
+
+Error ErrorOf(Endpoint endpoint, std::string_view text) {
+  const Parsed parsed = Parse(endpoint, text);
+  if (parsed.params) {
+    ADD_FAILURE() << text;
+    return {};
+  }
+  return parsed.params.error();
+}
+
+std::vector<std::string> Ignored(Endpoint endpoint, std::string_view text) {
+  const Parsed parsed = Parse(endpoint, text);
+  if (!parsed.params) return {parsed.params.error().message};
+  return parsed.params->ignored;
+}
+
+TEST(ResponsesInput, TextAndInstructions) {
+  EXPECT_EQ(Turns(kResponses, R"({"input":"Hi"})"), R"([{"role":"user","content":"Hi"}])");
+  EXPECT_EQ(Turns(kResponses, R"({"input":"Hi","instructions":"Be brief"})"),
+            R"([{"role":"system","content":"Be brief"},{"role":"user","content":"Hi"}])");
+}
+
+// Reasoning, text and calls of one turn are one message; outputs are tools'.
+TEST(ResponsesInput, ItemsOfATurnAreOneMessage) {
+  EXPECT_EQ(
+      Turns(kResponses, R"({"input":[
+        {"role":"developer","content":"d"},
+        {"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]},
+        {"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"hm"}]},
+        {"type":"message","id":"msg_1","role":"assistant","status":"completed",
+         "content":[{"type":"output_text","text":"b","annotations":[],"logprobs":[]}]},
+        {"type":"function_call","call_id":"c1","name":"f","arguments":"{\"x\":1}"},
+        {"type":"function_call","call_id":"c2","name":"g","arguments":""},
+        {"type":"function_call_output","call_id":"c1","output":"one"},
+        {"type":"function_call_output","call_id":"c2","output":[{"type":"input_text","text":"two"}]},
+        {"role":"assistant","content":"e"},
+        {"role":"assistant","content":"f"}]})"),
+      R"([{"role":"developer","content":"d"},)"
+      R"({"role":"user","content":[{"type":"text","text":"a"}]},)"
+      R"({"reasoning_content":"hm","content":"b","tool_calls":[)"
+      R"({"id":"c1","type":"function","function":{"name":"f","arguments":{"x":1}}},)"
+      R"({"id":"c2","type":"function","function":{"name":"g","arguments":{}}}],"role":"assistant"},)"
+      R"({"role":"tool","tool_call_id":"c1","content":"one"},)"
+      R"({"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"two"}]},)"
+      R"({"content":"e","role":"assistant"},{"content":"f","role":"assistant"}])");
+}
+
+TEST(ResponsesInput, RefusesByPath) {
+  struct Case {
+    const char* body;
+    const char* field;
+    const char* message;
+  };
+  const Case cases[] = {
+      {R"({"input":[]})", "input", "is empty"},
+      {R"({"input":5})", "input", "a string or a list"},
+      {R"({"input":[5]})", "input[0]", "must be an object"},
+      {R"({"input":["a"]})", "input[0]", "must be an object"},
+      {R"({"input":[{"role":"user"}]})", "input[0].content", "is required"},
+      {R"({"input":[{"role":"robot","content":"a"}]})", "input[0].role", "must be user"},
+      {R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"u"}]}]})",
+       "input[0].content[0].type", "text only"},
+      {R"({"input":[{"type":"item_reference","id":"x"}]})", "input[0].type", "nothing is stored"},
+      {R"({"input":[{"type":"web_search_call"}]})", "input[0].type", "web_search_call"},
+      {R"({"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"[1]"}]})",
+       "input[0].arguments", "JSON object"},
+      {R"({"input":"a","previous_response_id":"r"})", "previous_response_id", "nothing is stored"},
+      {R"({"input":"a","tools":[{"type":"web_search"}]})", "tools[0].type", "no tools of its own"},
+      {R"({"input":"a","tools":[{"type":"function"}]})", "tools", "name"},
+      {R"({"input":"a","truncation":"x"})", "truncation", "auto"},
+      {R"({"instructions":"a"})", "input", "required"},
+  };
+  for (const Case& c : cases) {
+    const Error error = ErrorOf(kResponses, c.body);
+    EXPECT_EQ(error.field, c.field) << c.body;
+    EXPECT_THAT(error.message, HasSubstr(c.message)) << c.body;
+  }
+}
+
+TEST(ResponsesInput, ReportsWhatNobodyReads) {
+  EXPECT_THAT(Ignored(kResponses, R"({"input":[{"role":"user","content":"a","foo":1},
+              {"role":"user","content":"b","foo":2}],"text":{"verbosity":"low"},
+              "reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content"],
+              "truncation":"auto"})"),
+              ElementsAre("input.foo", "text.verbosity", "reasoning.summary",
+                          "include.reasoning.encrypted_content", "truncation"));
+}
+
+TEST(ResponsesInput, ToolsAreChats) {
+  const Parsed parsed = Parse(kResponses, R"({"input":"a","tools":[
+      {"type":"function","name":"f","description":"d","parameters":{"type":"object"},"strict":true}]})");
+  ASSERT_TRUE(parsed.params) << parsed.params.error().message;
+  EXPECT_EQ(json::serialize(*parsed.params->tools),
+            R"([{"type":"function","function":{"name":"f","description":"d",)"
+            R"("parameters":{"type":"object"},"strict":true}}])");
+}
+
+// What a response object says again of its request.
+TEST(ResponsesInput, Echo) {
+  const Parsed parsed =
+      Parse(kResponses, R"({"input":"a","metadata":{"k":"v"},"temperature":0.5,"store":false})");
+  ASSERT_TRUE(parsed.params);
+  const json::value echo = json::parse("{" + parsed.params->echoed + "}");
+  EXPECT_EQ(echo.at("metadata"), json::value({{"k", "v"}}));
+  EXPECT_EQ(echo.at("temperature").to_number<double>(), 0.5);
+  EXPECT_EQ(echo.at("store"), false);
+  EXPECT_EQ(echo.at("tools").as_array().size(), 0u);
+  EXPECT_EQ(echo.at("text").at("format").at("type"), "text");
+  EXPECT_TRUE(echo.at("instructions").is_null());
+}
+
+TEST(BlockMessages, BlocksOfATurn) {
+  EXPECT_EQ(
+      Turns(kMessages, R"({"max_tokens":4,"system":[{"type":"text","text":"s"}],"messages":[
+        {"role":"user","content":"a"},
+        {"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"x"},
+          {"type":"text","text":"b"},{"type":"tool_use","id":"t1","name":"f","input":{"x":1}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1",
+          "content":[{"type":"text","text":"one"}]},{"type":"text","text":"c"},
+          {"type":"text","text":"d"}]}]})"),
+      R"([{"role":"system","content":[{"type":"text","text":"s"}]},)"
+      R"({"role":"user","content":"a"},)"
+      R"({"reasoning_content":"hm","content":"b","tool_calls":[{"id":"t1","type":"function",)"
+      R"("function":{"name":"f","arguments":{"x":1}}}],"role":"assistant"},)"
+      R"({"role":"tool","tool_call_id":"t1","content":[{"type":"text","text":"one"}]},)"
+      R"({"role":"user","content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]}])");
+}
+
+TEST(BlockMessages, ALastTurnOfTheAssistantsIsContinued) {
+  const Parsed open = Parse(kMessages, R"({"max_tokens":4,"messages":[
+      {"role":"user","content":"a"},{"role":"assistant","content":"so"}]})");
+  ASSERT_TRUE(open.params);
+  EXPECT_TRUE(open.params->continue_final_message);
+  const Parsed closed =
+      Parse(kMessages, R"({"max_tokens":4,"messages":[{"role":"user","content":"a"}]})");
+  EXPECT_FALSE(closed.params->continue_final_message);
+  EXPECT_TRUE(closed.params->add_generation_prompt);
+}
+
+TEST(BlockMessages, RefusesByPath) {
+  struct Case {
+    const char* members;
+    const char* field;
+    const char* message;
+  };
+  const Case cases[] = {
+      {R"("messages":[])", "messages", "is empty"},
+      {R"("messages":"a")", "messages", "a list"},
+      {R"("messages":[{"role":"system","content":"a"}])", "messages[0].role", "`system`"},
+      {R"("messages":[{"role":"user","content":[{"type":"image","source":{}}]}])",
+       "messages[0].content[0].type", "text only"},
+      {R"("messages":[{"role":"user","content":[{"type":"tool_use","id":"a","name":"f"}]}])",
+       "messages[0].content[0].type", "tool_result"},
+      {R"("messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}]}])",
+       "messages", "tool_result must follow"},
+      {R"("messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"some"})",
+       "tool_choice.type", "auto, any"},
+      {R"("messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"tool"})",
+       "tool_choice.name", "required"},
+      {R"("messages":[{"role":"user","content":"a"}],"tools":[{"type":"bash_20250124","name":"b"}])",
+       "tools[0].type", "input_schema"},
+      {R"("messages":[{"role":"user","content":"a"}],"thinking":{"type":"on"})", "thinking.type",
+       "enabled"},
+      {R"("messages":[{"role":"user","content":"a"}],"thinking":{"type":"enabled","budget_tokens":0})",
+       "thinking.budget_tokens", "at least 1"},
+      {R"("messages":[{"role":"user","content":"a"}],"stop_sequences":[""])", "stop_sequences",
+       "empty"},
+      {R"("messages":[{"role":"user","content":"a"}],"system":5)", "system", "list"},
+  };
+  for (const Case& c : cases) {
+    const Error error = ErrorOf(kMessages, fmt::format(R"({{"max_tokens":4,{}}})", c.members));
+    EXPECT_EQ(error.field, c.field) << c.members;
+    EXPECT_THAT(error.message, HasSubstr(c.message)) << c.members;
+  }
+  EXPECT_EQ(ErrorOf(kMessages, R"({"messages":[{"role":"user","content":"a"}]})").field,
+            "max_tokens");
+  EXPECT_TRUE(Parse(kCountTokens, R"({"messages":[{"role":"user","content":"a"}]})").params);
+}
+
+TEST(BlockMessages, CacheMarksAreReportedOnce) {
+  EXPECT_THAT(Ignored(kMessages, R"({"max_tokens":4,"messages":[
+          {"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},
+                                    {"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]}],
+          "metadata":{"user_id":"u"}})"),
+              ElementsAre("messages.content.cache_control", "metadata"));
+}
+
+TEST(BlockMessages, ToolsAndThinking) {
+  const Parsed parsed = Parse(kMessages, R"({"max_tokens":4,
+      "messages":[{"role":"user","content":"a"}],"thinking":{"type":"disabled"},
+      "tools":[{"name":"f","description":"d","input_schema":{"type":"object"}}]})");
+  ASSERT_TRUE(parsed.params) << parsed.params.error().message;
+  EXPECT_EQ(parsed.params->thinking, false);
+  // Rows of chat's that these are read by.
+  for (const char* members :
+       {R"("tool_choice":{"type":"auto","disable_parallel_tool_use":true})",
+        R"("tool_choice":{"type":"none"})", R"("thinking":{"type":"enabled","budget_tokens":1024})",
+        R"("thinking":{"type":"adaptive"},"output_config":{"effort":"low"})"}) {
+    const Parsed more =
+        Parse(kMessages,
+              fmt::format(R"({{"max_tokens":4,"messages":[{{"role":"user","content":"a"}}],{}}})",
+                          members));
+    EXPECT_TRUE(more.params) << members << more.params.error().message;
+  }
+  EXPECT_EQ(json::serialize(*parsed.params->tools),
+            R"([{"type":"function","function":{"name":"f","description":"d",)"
+            R"("parameters":{"type":"object"}}}])");
+}
+
+}  // namespace
+}  // namespace vivace::server

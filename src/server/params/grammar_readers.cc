@@ -1,0 +1,160 @@
+#include "server/params/grammar_readers.h"
+
+#include <boost/json/serialize.hpp>
+#include <string>
+#include <utility>
+
+#include "base/limits.h"
+#include "server/json/strict_json.h"
+#include "server/params/readers.h"
+
+namespace vivace::server {
+namespace {
+
+using Kind = GrammarSpec::Kind;
+
+Status Take(std::string_view name, GrammarSpec spec, RequestParams* params) {
+  if (params->grammar) {
+    return Fail(ErrorCode::kInvalidArgument, "conflicting_parameters", std::string(name),
+                "`{}` and `{}` both say what the output must be; give one of them", name,
+                params->grammar->field);
+  }
+  spec.field = std::string(name);
+  params->grammar = std::move(spec);
+  return {};
+}
+
+GrammarSpec Spec(Kind kind, std::string text = {}) {
+  GrammarSpec spec;
+  spec.kind = kind;
+  spec.text = std::move(text);
+  return spec;
+}
+
+Status TakeText(std::string_view name, Kind kind, const json::value& value, RequestParams* params) {
+  if (!value.is_string()) return WrongType(name, "a string", value);
+  return Take(name, Spec(kind, std::string(value.get_string())), params);
+}
+
+// JSON as a value or as the text of one, as vLLM takes both.
+Result<std::string> JsonOf(std::string_view name, const json::value& value) {
+  if (!value.is_string()) return json::serialize(value);
+  const std::string_view text = value.get_string();
+  if (auto parsed = ParseStrictJson(text); !parsed) {
+    return WrongValue(name,
+                      fmt::format("is a string that is not JSON: {}", parsed.error().message));
+  }
+  return std::string(text);
+}
+
+}  // namespace
+
+Status ReadJsonSchema(std::string_view name, const json::value& value, const ParamContext&,
+                      RequestParams* params) {
+  VIVACE_ASSIGN(std::string text, JsonOf(name, value));
+  return Take(name, Spec(Kind::kJsonSchema, std::move(text)), params);
+}
+
+Status ReadRegex(std::string_view name, const json::value& value, const ParamContext&,
+                 RequestParams* params) {
+  return TakeText(name, Kind::kRegex, value, params);
+}
+
+Status ReadGrammar(std::string_view name, const json::value& value, const ParamContext&,
+                   RequestParams* params) {
+  if (value.is_string() && value.get_string().empty()) return {};  // llama-server's default
+  return TakeText(name, Kind::kEbnf, value, params);
+}
+
+Status ReadChoice(std::string_view name, const json::value& value, const ParamContext&,
+                  RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list of strings", value);
+  if (list->size() > limits::kMaxGrammarChoices) {
+    return WrongValue(name, fmt::format("has {} choices; at most {} are allowed", list->size(),
+                                        limits::kMaxGrammarChoices));
+  }
+  GrammarSpec spec = Spec(Kind::kChoice);
+  for (const auto& choice : *list) {
+    if (!choice.is_string()) return WrongType(name, "a list of strings", choice);
+    spec.choices.emplace_back(choice.get_string());
+  }
+  return Take(name, std::move(spec), params);
+}
+
+Status ReadJsonObject(std::string_view name, const json::value& value, const ParamContext&,
+                      RequestParams* params) {
+  if (!value.is_bool()) return WrongType(name, "a boolean", value);
+  if (!value.get_bool()) return {};
+  return Take(name, Spec(Kind::kJsonObject), params);
+}
+
+Status ReadStructuralTag(std::string_view name, const json::value& value, const ParamContext&,
+                         RequestParams* params) {
+  VIVACE_ASSIGN(std::string text, JsonOf(name, value));
+  return Take(name, Spec(Kind::kStructural, std::move(text)), params);
+}
+
+Status ReadResponseFormat(std::string_view name, const json::value& value,
+                          const ParamContext& context, RequestParams* params) {
+  const auto* object = value.if_object();
+  if (object == nullptr) return WrongType(name, "an object", value);
+  const auto* type = object->if_contains("type");
+  if (type == nullptr || !type->is_string()) {
+    return WrongValue(name, "needs a \"type\", which is a string");
+  }
+  const std::string_view kind = type->get_string();
+  if (kind == "text") return {};
+  if (kind == "json_object") {
+    // llama-server's shape has the schema here.
+    const auto* schema = object->if_contains("schema");
+    if (schema != nullptr && !schema->is_null()) {
+      return ReadJsonSchema(name, *schema, context, params);
+    }
+    return Take(name, Spec(Kind::kJsonObject), params);
+  }
+  if (kind == "structural_tag") return ReadStructuralTag(name, value, context, params);
+  if (kind != "json_schema") {
+    return WrongValue(name,
+                      "has an unknown \"type\"; text, json_object, json_schema and "
+                      "structural_tag are supported");
+  }
+  const auto* outer = object->if_contains("json_schema");
+  // Some clients put the schema straight into response_format.
+  const auto* holder = outer == nullptr ? object : outer->if_object();
+  const auto* schema = holder == nullptr ? nullptr : holder->if_contains("schema");
+  if (schema == nullptr || schema->is_null()) {
+    return WrongValue(name, "needs \"json_schema\": {\"name\": ..., \"schema\": {...}}");
+  }
+  if (schema->is_string())
+    return WrongType("response_format.json_schema.schema", "an object", *schema);
+  return ReadJsonSchema(name, *schema, context, params);
+}
+
+Status ReadStructuredOutputs(std::string_view name, const json::value& value,
+                             const ParamContext& context, RequestParams* params) {
+  const auto* object = value.if_object();
+  if (object == nullptr) return WrongType(name, "an object", value);
+  using Reader =
+      Status (*)(std::string_view, const json::value&, const ParamContext&, RequestParams*);
+  constexpr std::pair<std::string_view, Reader> kReaders[] = {
+      {"json", ReadJsonSchema},        {"regex", ReadRegex},
+      {"choice", ReadChoice},          {"grammar", ReadGrammar},
+      {"json_object", ReadJsonObject}, {"structural_tag", ReadStructuralTag}};
+  for (const auto& [key, member] : *object) {
+    if (member.is_null()) continue;
+    const std::string path = fmt::format("{}.{}", name, std::string_view(key));
+    const auto* found = std::find_if(std::begin(kReaders), std::end(kReaders),
+                                     [&](const auto& one) { return one.first == key; });
+    if (found != std::end(kReaders)) {
+      VIVACE_RETURN_IF_ERROR(found->second(path, member, context, params));
+    } else if (!member.is_bool() || member.get_bool()) {  // vLLM's flags, at rest
+      return WrongValue(path,
+                        "is not offered; json, regex, choice, grammar, json_object and "
+                        "structural_tag are");
+    }
+  }
+  return {};
+}
+
+}  // namespace vivace::server

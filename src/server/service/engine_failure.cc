@@ -1,0 +1,21 @@
+#include "server/service/engine_failure.h"
+
+namespace vivace::server {
+
+Error EngineFailure(FinishReason reason) {
+  if (reason == FinishReason::kDeadline) {
+    return {ErrorCode::kDeadlineExceeded, "deadline_exceeded",
+            "the request's deadline passed before its answer was complete", ""};
+  }
+  if (reason == FinishReason::kQueueTimeout) {
+    return {ErrorCode::kResourceExhausted, "queue_timeout",
+            "the request waited in the queue for as long as it may; try again later", ""};
+  }
+  if (reason == FinishReason::kError) {
+    return {ErrorCode::kInternal, "non_finite_logits",
+            "the model's output was not finite; the request was ended", ""};
+  }
+  return {ErrorCode::kInternal, "aborted", "the request was ended by the server", ""};
+}
+
+}  // namespace vivace::server

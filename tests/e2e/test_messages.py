@@ -1,0 +1,106 @@
+"""/v1/messages through the official `anthropic` client."""
+
+import anthropic
+import pytest
+
+
+@pytest.fixture(scope="module")
+def client(smol):
+    return anthropic.Anthropic(base_url=smol.base, api_key="none", max_retries=0)
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+def test_answers(client):
+    answer = client.messages.create(model="m", max_tokens=12, temperature=0, system="Be brief.",
+                                    messages=user("Hi"))
+    assert answer.type == "message" and answer.role == "assistant" and answer.id.startswith("msg_")
+    assert answer.content[0].type == "text" and answer.content[0].text
+    assert answer.usage.output_tokens > 0
+    assert answer.stop_reason in ("end_turn", "max_tokens")
+
+
+def test_says_the_same_as_chat(client, smol):
+    chat = smol.client().chat.completions.create(
+        model="m", temperature=0, max_tokens=12,
+        messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}])
+    answer = client.messages.create(model="m", max_tokens=12, temperature=0,
+                                    system=[{"type": "text", "text": "Be brief."}],
+                                    messages=[{"role": "user", "content": [{"type": "text", "text": "Hi"}]}])
+    assert answer.content[0].text == chat.choices[0].message.content
+    usage = answer.usage
+    assert usage.input_tokens + usage.cache_read_input_tokens == chat.usage.prompt_tokens
+
+
+def test_reasons_to_stop(client):
+    hello = {"logit_bias": {"33662": 100}}
+    cut = client.messages.create(model="m", max_tokens=2, temperature=0, messages=user("Hi"),
+                                 extra_body=hello)
+    assert cut.stop_reason == "max_tokens" and cut.content[0].text == " hello hello"
+    stopped = client.messages.create(model="m", max_tokens=9, temperature=0, messages=user("Hi"),
+                                     stop_sequences=["lo he"], extra_body=hello)
+    assert stopped.stop_reason == "stop_sequence" and stopped.stop_sequence == "lo he"
+    assert stopped.content[0].text == " hel"
+    ended = client.messages.create(model="m", max_tokens=9, temperature=0, messages=user("Hi"),
+                                   extra_body={"logit_bias": {"2": 100}})
+    assert ended.stop_reason == "end_turn" and ended.content == []
+
+
+def test_stream(client):
+    options = {"model": "m", "max_tokens": 12, "temperature": 0, "messages": user("Count to three.")}
+    whole = client.messages.create(**options)
+    with client.messages.stream(**options) as stream:
+        text = "".join(stream.text_stream)
+        final = stream.get_final_message()
+    assert text == whole.content[0].text == final.content[0].text
+    assert final.stop_reason == whole.stop_reason
+    assert final.usage.output_tokens == whole.usage.output_tokens
+
+
+def test_events(client):
+    events = list(client.messages.create(model="m", max_tokens=2, temperature=0, messages=user("Hi"),
+                                         stream=True, extra_body={"logit_bias": {"33662": 100}}))
+    types = [event.type for event in events if event.type != "ping"]
+    assert types[0:2] == ["message_start", "content_block_start"]
+    assert types[-3:] == ["content_block_stop", "message_delta", "message_stop"]
+    assert set(types[2:-3]) == {"content_block_delta"}
+
+
+def test_counting(client):
+    tools = [{"name": "f", "input_schema": {"type": "object"}}]
+    counted = client.messages.count_tokens(model="m", system="Be brief.", messages=user("Hi"))
+    answer = client.messages.create(model="m", max_tokens=1, system="Be brief.", messages=user("Hi"))
+    usage = answer.usage
+    assert counted.input_tokens == usage.input_tokens + usage.cache_read_input_tokens
+    assert client.messages.count_tokens(model="m", messages=user("Hi"), tools=tools).input_tokens > 0
+
+
+def test_begun_answers_are_continued(client):
+    answer = client.messages.create(model="m", max_tokens=4, temperature=0, messages=user("2+2?") + [
+        {"role": "assistant", "content": "The sum is"}])
+    assert answer.content[0].text
+
+
+def test_turns_with_tools_and_thoughts(client):
+    answer = client.messages.create(model="m", max_tokens=2, messages=user("Weather?") + [
+        {"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "A tool.", "signature": ""},
+            {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Rome"}}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}]}])
+    assert answer.usage.output_tokens > 0
+
+
+def test_errors_have_anthropics_shape(client):
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
+    with pytest.raises(anthropic.BadRequestError) as refused:
+        client.messages.create(model="m", max_tokens=1, messages=[{"role": "user", "content": [image]}])
+    assert refused.value.body["type"] == "error"
+    assert refused.value.body["error"]["type"] == "invalid_request_error"
+    assert "text only" in refused.value.body["error"]["message"]
+    with pytest.raises(anthropic.NotFoundError):
+        client.messages.create(model="nope", max_tokens=1, messages=user("Hi"))
+    with pytest.raises(anthropic.BadRequestError):
+        client.messages.create(model="m", max_tokens=1, messages=[])
