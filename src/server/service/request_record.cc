@@ -54,22 +54,50 @@ void WriteMs(std::string_view name, double ms, JsonWriter* w) {
   }
 }
 
-std::string_view WhyItWaited(const PromptRecord& prompt) {
-  for (const TimelineEvent& event : prompt.events) {
-    if (event.kind != TimelineKind::kStarted) continue;
-    switch (event.cause) {
-      case WaitCause::kNone:
-        return "for the step under way to end";
-      case WaitCause::kSequences:
-        return "because as many sequences ran as --max-num-seqs allows";
-      case WaitCause::kTokens:
-        return "while prompts before it took the steps' tokens and time (--max-num-batched-tokens, "
-               "--max-itl)";
-      case WaitCause::kKvRoom:
-        return "because the KV cache had no room (--kv-cache-memory-bytes)";
-    }
+std::string_view Why(WaitCause cause) {
+  switch (cause) {
+    case WaitCause::kNone:
+      return "for the step under way to end";
+    case WaitCause::kSequences:
+      return "because as many sequences ran as --max-num-seqs allows";
+    case WaitCause::kTokens:
+      return "while prompts before it took the steps' tokens and time (--max-num-batched-tokens, "
+             "--max-itl)";
+    case WaitCause::kKvRoom:
+      return "because the KV cache had no room (--kv-cache-memory-bytes)";
   }
   return "in the queue";
+}
+
+std::string_view WhyItWaited(const PromptRecord& prompt) {
+  for (const TimelineEvent& event : prompt.events) {
+    if (event.kind == TimelineKind::kStarted) return Why(event.cause);
+  }
+  return "in the queue";
+}
+
+// For people.
+std::string What(const TimelineEvent& event) {
+  switch (event.kind) {
+    case TimelineKind::kStarted:
+      return fmt::format("started, having waited {}; {} tokens were cached", Why(event.cause),
+                         event.tokens);
+    case TimelineKind::kPrompt:
+      return fmt::format(
+          "{} prompt tokens from {} on, in {:.1f} ms beside {} running answers and {} tokens of "
+          "{} other prompts",
+          event.tokens, event.position, Ms(event.step_ns), event.step_answers,
+          event.step_prompt_tokens - event.tokens, event.step_prompts - 1);
+    case TimelineKind::kFirstToken:
+      return "first token";
+    case TimelineKind::kPreempted:
+      return "set back, because the KV cache had no room";
+    case TimelineKind::kResumed:
+      return fmt::format("goes on; {} tokens were still cached", event.tokens);
+    case TimelineKind::kFinished:
+      return "finished";
+  }
+  return "";
 }
 
 std::string PrefillSentence(const PromptRecord& prompt, double ms) {
@@ -105,6 +133,7 @@ void WriteEvent(const RequestRecord& record, size_t prompt, const TimelineEvent&
   w->BeginObject();
   WriteMs("at_ms", std::max(0.0, Ms(event.at_ns - record.arrived_ns)), w);
   w->KeyString("event", Name(kKindNames, event.kind));
+  w->KeyString("what", What(event));
   w->KeyInt("prompt", static_cast<int64_t>(prompt));
   w->KeyInt("step", static_cast<int64_t>(event.step));
   switch (event.kind) {
@@ -174,6 +203,7 @@ void WriteHead(const RequestRecord& record, int64_t now_ns, JsonWriter* w) {
   w->KeyInt("output_tokens", record.output_tokens);
   w->KeyInt("choices", record.choices);
   w->KeyInt("preemptions", Sum(record, &PromptRecord::preemptions));
+  WriteMs("elapsed_ms", parts.total_ms, w);
   w->Key("times");
   w->BeginObject();
   WriteMs("prepare_ms", parts.prepare_ms, w);

@@ -116,6 +116,9 @@ TEST(RequestRecord, ATimelineIsJson) {
   const json::value& started = timeline.at("events").at(0);
   EXPECT_EQ(started.at("event"), "started");
   EXPECT_EQ(started.at("waited_for"), "kv_room");
+  EXPECT_EQ(timeline.at("events").at(1).at("what"),
+            "64 prompt tokens from 36 on, in 1.0 ms beside 3 running answers and 16 tokens of 1 "
+            "other prompts");
   EXPECT_EQ(started.at("cached_tokens").as_int64(), 36);
   EXPECT_EQ(started.at("at_ms").as_double(), 5.0);
   const json::value& chunk = timeline.at("events").at(1);
