@@ -178,8 +178,12 @@ void ChoiceOutput::EndByStream(FinishReason reason) {
     return;
   }
   finished_ = true;
-  end_.by_length = reason == FinishReason::kLength;
-  if (reason != FinishReason::kStop && reason != FinishReason::kLength) failure_ = reason;
+  end_.by_length = reason == FinishReason::kLength || reason == FinishReason::kDeadline;
+  if (reason == FinishReason::kDeadline) {
+    end_.stop_reason = std::string(kDeadlineReason);
+  } else if (reason != FinishReason::kStop && reason != FinishReason::kLength) {
+    failure_ = reason;
+  }
   ready_entries_ = entries_.size();
 }
 

@@ -29,6 +29,9 @@
 
 namespace vivace::server {
 
+// The stop_reason of a choice that a deadline has cut; its finish_reason is length.
+inline constexpr std::string_view kDeadlineReason = "deadline";
+
 class ChoiceOutput {
  public:
   // `params` must outlive it; `eos_ids` are the model's.
@@ -46,6 +49,11 @@ class ChoiceOutput {
   // Ended: `end` or `failure` says how. Tokens that come later are not looked at.
   bool finished() const { return finished_; }
   const ChoiceEnd& end() const { return end_; }
+  // Its time was up; whether that is an answer depends on the other choices as well.
+  bool by_deadline() const {
+    const auto* reason = std::get_if<std::string>(&end_.stop_reason);
+    return end_.by_length && reason != nullptr && *reason == kDeadlineReason;
+  }
   // kAborted or kError when it did not end by itself, else kNone.
   FinishReason failure() const { return failure_; }
   // A stop string ended it while the engine goes on: the engine must be told.

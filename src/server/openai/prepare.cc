@@ -226,6 +226,7 @@ GenerationRequest PreparedRequest::EngineRequest(size_t i, int32_t max_model_len
   request.num_choices = params.n;
   request.priority = params.priority;
   request.cache_salt = params.cache_salt;
+  request.constraints = constraints.New(params.n);
   return request;
 }
 
@@ -239,8 +240,8 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
     VIVACE_ASSIGN(RenderedChat chat, RenderAndReport(&params, model));
     request->prompts.push_back(std::move(chat.ids));
     request->reading = ReadingOf(params, model, OfferedTools(params), chat.reasoning);
-    VIVACE_ASSIGN(request->constraints, ConstrainOutputs(request->reading, model, &params));
   }
+  VIVACE_ASSIGN(request->constraints, ConstrainOutputs(request->reading, model, &params));
   for (const Prompt& prompt : params.prompts) {
     VIVACE_ASSIGN(auto ids, TokenizePrompt(prompt, params, model));
     if (params.suffix) VIVACE_RETURN_IF_ERROR(FillGap(params, model, &ids));

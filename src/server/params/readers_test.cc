@@ -6,6 +6,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/limits.h"
+#include "server/params/grammar_readers.h"
 
 namespace vivace::server {
 namespace {
@@ -125,12 +126,47 @@ TEST(Readers, StreamOptions) {
 }
 
 TEST(Readers, ResponseFormat) {
+  using Kind = GrammarSpec::Kind;
+  const auto of = [](const char* text) {
+    return Apply(ReadResponseFormat, json::parse(text)).params.grammar;
+  };
+  EXPECT_FALSE(of(R"({"type":"text"})"));
   EXPECT_TRUE(Reads(ReadResponseFormat, R"({"type":"text"})"));
-  const auto schema = Apply(ReadResponseFormat, json::parse(R"({"type":"json_schema"})"));
-  EXPECT_EQ(schema.status.error().code, ErrorCode::kUnsupported);
-  EXPECT_FALSE(Reads(ReadResponseFormat, R"({"type":"json_object"})"));
-  EXPECT_FALSE(Reads(ReadResponseFormat, R"({"type":"xml"})"));
-  EXPECT_FALSE(Reads(ReadResponseFormat, "{}"));
+  EXPECT_EQ(of(R"({"type":"json_object"})")->kind, Kind::kJsonObject);
+  const auto schema =
+      of(R"({"type":"json_schema","json_schema":{"name":"s","schema":{"type":"null"}}})");
+  ASSERT_TRUE(schema);
+  EXPECT_EQ(schema->kind, Kind::kJsonSchema);
+  EXPECT_EQ(schema->text, R"({"type":"null"})");
+  EXPECT_EQ(schema->field, "p");
+  EXPECT_EQ(of(R"({"type":"json_object","schema":{}})")->kind, Kind::kJsonSchema);
+  EXPECT_EQ(of(R"({"type":"json_schema","schema":true})")->text, "true");
+  EXPECT_EQ(of(R"({"type":"structural_tag","format":{}})")->kind, Kind::kStructural);
+  for (const char* bad : {R"({"type":"xml"})", "{}", "1", R"({"type":"json_schema"})",
+                          R"({"type":"json_schema","json_schema":{}})",
+                          R"({"type":"json_schema","json_schema":{"schema":"notobject"}})",
+                          R"({"type":"json_schema","json_schema":7})"}) {
+    EXPECT_FALSE(Reads(ReadResponseFormat, bad)) << bad;
+  }
+}
+
+TEST(Readers, StructuredOutputs) {
+  using Kind = GrammarSpec::Kind;
+  const auto of = [](const char* text) {
+    return Apply(ReadStructuredOutputs, json::parse(text)).params.grammar;
+  };
+  EXPECT_EQ(of(R"({"json":{}})")->kind, Kind::kJsonSchema);
+  EXPECT_EQ(of(R"({"json":"{\"type\":\"null\"}"})")->text, R"({"type":"null"})");
+  EXPECT_EQ(of(R"({"regex":"a"})")->text, "a");
+  EXPECT_EQ(of(R"({"choice":["a","b"]})")->choices.size(), 2u);
+  EXPECT_EQ(of(R"({"grammar":"root ::= x"})")->kind, Kind::kEbnf);
+  EXPECT_EQ(of(R"({"json_object":true,"json":null})")->field, "p.json_object");
+  EXPECT_FALSE(of(R"({"json_object":false,"disable_any_whitespace":false})"));
+  for (const char* bad :
+       {R"({"json":{},"regex":"a"})", R"({"other":1})", R"({"choice":"a"})", R"({"choice":[1]})",
+        R"({"regex":1})", R"({"json":"{"})", "[]", R"({"disable_any_whitespace":true})"}) {
+    EXPECT_FALSE(Reads(ReadStructuredOutputs, bad)) << bad;
+  }
 }
 
 TEST(Readers, Tools) {

@@ -69,6 +69,7 @@ struct Reports {
   std::vector<Renamed> renamed = {};
   int64_t truncated_tokens = 0;  // that truncate_prompt_tokens took from the prompts: as asked for
   bool strict = false;
+  bool steered = false;  // the way to an output's end was imposed, so that it is complete
 
   bool empty() const { return ignored.empty() && clamped.empty() && renamed.empty(); }
 };
@@ -118,6 +119,8 @@ struct RequestParams : Reports {
   bool skip_special_tokens = true;
   int32_t priority = 0;
   std::string cache_salt;
+  std::optional<int64_t> deadline_ms;
+  std::optional<int64_t> max_queue_ms;
   std::optional<GrammarSpec> grammar;  // what the output must be
 
   // Output.
