@@ -129,9 +129,9 @@ class Compiler final : public GrammarCompiler {
             Vocabulary::From(*tokenizer_, vocab_size_,
                              config_.eos_ids.empty() ? tokenizer_->eos_ids() : config_.eos_ids);
         if (!config_.worker.empty()) worker_.emplace(config_.worker, vocabulary_);
-        tokens_ = grammar::ToTokenizerInfo(*vocabulary_);
+        tokens_.emplace(vocabulary_);
       }
-      auto compiled = worker_ ? InWorker(text) : grammar::CompileText(*tokens_, text);
+      auto compiled = worker_ ? InWorker(text) : grammar::CompileText(tokens_->For(text), text);
       if (!compiled) return tl::unexpected<Error>(std::move(compiled.error()));
       return TokenGrammar::Create(std::move(*compiled), vocabulary_, field);
     } catch (const std::exception&) {
@@ -143,7 +143,7 @@ class Compiler final : public GrammarCompiler {
   Result<xgrammar::CompiledGrammar> InWorker(const Lowered& text) {
     VIVACE_ASSIGN(const std::string bytes,
                   worker_->Compile(text, std::chrono::milliseconds(config_.max_compile_ms)));
-    auto read = xgrammar::CompiledGrammar::DeserializeJSON(bytes, *tokens_);
+    auto read = xgrammar::CompiledGrammar::DeserializeJSON(bytes, tokens_->For(text));
     if (auto* compiled = std::get_if<xgrammar::CompiledGrammar>(&read)) return std::move(*compiled);
     return Fail(ErrorCode::kInternal, "grammar_worker", "", "a compiled grammar cannot be read");
   }
@@ -156,7 +156,7 @@ class Compiler final : public GrammarCompiler {
   // With the turn only; made when the first grammar is compiled.
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::optional<grammar::WorkerProcess> worker_;
-  std::optional<xgrammar::TokenizerInfo> tokens_;
+  std::optional<grammar::TokenizerInfos> tokens_;
 };
 
 }  // namespace

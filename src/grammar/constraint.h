@@ -26,7 +26,9 @@ class GrammarConstraint final : public TokenConstraint {
 
   bool FillMask(int32_t remaining, std::span<uint32_t> mask) override;
   bool Accept(TokenId token) override;
-  bool Done() const override { return begun_ && (stopped_ || tracker_.Finished()); }
+  bool Done() const override {
+    return begun_ && (stopped_ || (grammar_->automaton()->steerable() && tracker_.Finished()));
+  }
   void Forced(int32_t limit, std::vector<TokenId>* tokens) override;
   bool steered() const override { return steered_; }
 

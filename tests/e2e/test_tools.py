@@ -91,7 +91,7 @@ def test_none_calls_nothing(hermes):
 
 def test_thinking_that_the_prompt_opens(hermes):
     body = {"model": "m", "temperature": 0, "max_tokens": 12, "messages": [{"role": "user", "content": "Hi"}],
-            "reasoning_effort": "low"}
+            "reasoning_effort": "low", "ignore_eos": True}
     message = hermes.post("/v1/chat/completions", body).json()
     choice = message["choices"][0]["message"]
     assert choice["content"] == "" and choice["reasoning"] == choice["reasoning_content"] != ""

@@ -54,7 +54,7 @@ std::optional<TokenId> SingleToken(const Tokenizer& tokenizer, std::string_view 
 const ReasoningFormat* FindReasoningFormat(std::string_view source, const Tokenizer& tokenizer) {
   for (const ReasoningFormat& format : dialect::ReasoningFormats()) {
     const std::string_view begin = dialect::TrimmedMark(format.begin);
-    const bool mentioned = Has(source, begin) || Has(source, format.end);
+    const bool mentioned = Has(source, begin) || (format.known_by_end && Has(source, format.end));
     const bool known = SingleToken(tokenizer, begin) && SingleToken(tokenizer, format.end);
     if (mentioned || known) return &format;
   }

@@ -54,6 +54,7 @@ TEST(DialectTest, TemplatesOfNoKnownFormat) {
 
 TEST(DialectTest, ReasoningIsFoundInTemplateOrVocabulary) {
   EXPECT_EQ(DialectOf("x").reasoning, nullptr);
+  EXPECT_EQ(DialectOf("<|end|>").reasoning, nullptr);  // of others' turns as well
   ASSERT_NE(DialectOf("</think>").reasoning, nullptr);
   EXPECT_EQ(DialectOf("</think>").reasoning->name, "think");
   EXPECT_EQ(DialectOf("</think>").reasoning_end_token, -1);  // several tokens

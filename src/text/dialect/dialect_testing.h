@@ -17,7 +17,7 @@
 
 namespace vivace::dialect {
 
-// All bytes, and `control` as control tokens from id 256 on.
+// All bytes, `control` as control tokens from id 256 on, and one that ends outputs.
 inline std::shared_ptr<const Tokenizer> ByteTokenizer(const std::vector<std::string>& control) {
   TokenizerData data;
   for (int byte = 0; byte < 256; ++byte) {
@@ -29,6 +29,9 @@ inline std::shared_ptr<const Tokenizer> ByteTokenizer(const std::vector<std::str
     data.tokens.push_back(token);
     data.types.push_back(TokenType::kControl);
   }
+  data.eos = static_cast<TokenId>(data.tokens.size());
+  data.tokens.push_back("<eos>");
+  data.types.push_back(TokenType::kControl);
   auto tokenizer = Tokenizer::Create(std::move(data));
   VIVACE_CHECK(tokenizer.has_value());
   return std::move(*tokenizer);

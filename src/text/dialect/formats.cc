@@ -152,7 +152,7 @@ constexpr ReasoningFormat kReasoning[] = {
     {"cohere", "<|START_THINKING|>", "<|END_THINKING|>"},
     {"seed", "<seed:think>", "</seed:think>"},
     {"gemma4", "<|channel>thought\n", "<channel|>"},
-    {"think", "<think>", "</think>"},
+    {"think", "<think>", "</think>", true},
 };
 
 }  // namespace

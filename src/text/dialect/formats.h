@@ -72,6 +72,7 @@ struct ToolFormat {
 struct ReasoningFormat {
   std::string_view name;
   std::string_view begin, end;
+  bool known_by_end = false;  // templates that only take thoughts away mention just their end
 };
 
 // In the order they are looked for; the last two are the generic format and none.

@@ -67,7 +67,7 @@ const std::vector<Sample>& Samples() {
        "", "", {{"weather", "{\"city\": \"Gr"}}},
       {"hermes, arguments go wrong", kHermes, "<tool_call>{\"name\": \"now\", \"arguments\": {a: 1}}</tool_call> x",
        "x", "", {{"now", "{a: 1}}"}}},
-      {"hermes with a thought", kHermes, "<think>\nI see <tool_call>.\n</think>\n\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>",
+      {"hermes with a thought", "<tool_call></think>", "<think>\nI see <tool_call>.\n</think>\n\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>",
        "", "I see <tool_call>.", {{"now", "{}"}}},
       {"a thought alone, cut", "<think>", "<think>Because", "", "Because", {}},
       {"a thought, then text", "<think>", "\n<think>\nWell </b>\n</think>\n\nHi\n", "Hi\n", "Well </b>", {}},
@@ -237,7 +237,8 @@ TEST(OutputParserTest, AnythingGoes) {
 }
 
 TEST(OutputParserTest, NewsComeAsEarlyAsTheyAreCertain) {
-  const auto parser = OutputParser::New(DialectOf(kHermes), ReasoningStart::kOptional, TestTools());
+  const Dialect dialect = DialectOf(kHermes);
+  const auto parser = OutputParser::New(dialect, ReasoningStart::kOptional, TestTools());
   const auto feed = [&](std::string_view text) {
     std::vector<OutputPiece> pieces;
     parser->Feed(text, &pieces);
