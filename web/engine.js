@@ -57,7 +57,7 @@ function requestRow(request) {
   open.addEventListener("click", () => showTimeline(request.id));
   return element("tr", {},
     element("td", {}, open), element("td", {}, request.state), element("td", {}, String(request.prompt_tokens)),
-    element("td", {}, String(request.output_tokens)), element("td", {}, ms(request.elapsed_ms / 1000)));
+    element("td", {}, String(request.output_tokens)), element("td", {}, request.times.total_ms === null ? "–" : ms(request.times.total_ms / 1000)));
 }
 
 async function readRequests() {

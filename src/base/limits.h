@@ -59,15 +59,15 @@ inline constexpr size_t kTemplateKwargs = 64;
 
 // Constrained decoding.
 inline constexpr int kMaxGrammarCompileMs = 5'000;
-inline constexpr size_t kMaxGrammarBytes = 256u << 10;       // a schema, pattern or grammar
-inline constexpr size_t kMaxGrammarTextBytes = 4u << 20;     // what it becomes
+inline constexpr size_t kMaxGrammarBytes = 256u << 10;    // a schema, pattern or grammar
+inline constexpr size_t kMaxGrammarTextBytes = 4u << 20;  // what it becomes
 inline constexpr size_t kMaxGrammarChoices = 10'000;
-inline constexpr int64_t kMaxGrammarRepeat = 1'000'000;      // a count in a repeat
-inline constexpr int64_t kMaxGrammarShortest = 1 << 17;      // bytes of the shortest output
-inline constexpr size_t kMaxSchemaNodes = 20'000;            // schemas met while one is read
-inline constexpr size_t kMaxSchemaVariants = 256;            // ways that anyOf and oneOf multiply to
+inline constexpr int64_t kMaxGrammarRepeat = 1'000'000;  // a count in a repeat
+inline constexpr int64_t kMaxGrammarShortest = 1 << 15;  // bytes of the shortest output
+inline constexpr size_t kMaxSchemaNodes = 20'000;        // schemas met while one is read
+inline constexpr size_t kMaxSchemaVariants = 256;        // ways that anyOf and oneOf multiply to
 inline constexpr int kMaxSchemaDepth = 64;
-inline constexpr size_t kGrammarWorkerBytes = 2ull << 30;    // address space beyond the vocabulary
+inline constexpr size_t kGrammarWorkerBytes = 2ull << 30;  // address space beyond the vocabulary
 inline constexpr size_t kGrammarCacheEntries = 256;
 inline constexpr size_t kGrammarCacheBytes = 256u << 20;
 
@@ -85,8 +85,22 @@ inline constexpr size_t kMaxBodyBytes = 16u << 20;
 inline constexpr size_t kMaxReadingBytes = kMaxPrepBytes;  // bodies still coming in, together
 inline constexpr int kJsonDepth = 64;
 inline constexpr size_t kMaxPendingStreamBytes = 1u << 20;
+inline constexpr uint64_t kMaxTlsFileBytes = 1u << 20;  // certificates, keys
+
+// Access.
+inline constexpr size_t kMaxApiKeys = 4'096;    // of one kind
+inline constexpr size_t kMaxApiKeyBytes = 512;  // of one
+inline constexpr size_t kMaxApiKeyFileBytes = 4u << 20;
+inline constexpr size_t kMaxCorsEntries = 64;  // origins, methods or headers
+inline constexpr size_t kMaxCorsEntryBytes = 256;
+
+// What is kept of requests for /v1/requests.
+inline constexpr size_t kMaxTimelines = 256;  // ended ones; beyond, the oldest go
+inline constexpr size_t kMaxTimelineEvents =
+    96;  // of a request; beyond, the middle is counted only
 
 // Request parameters.
+inline constexpr int64_t kMaxDeadlineMs = 86'400'000;  // a day
 inline constexpr int kMaxChoices = 128;
 inline constexpr size_t kMaxPrompts = 64;
 inline constexpr size_t kMaxMessages = 4'096;
@@ -102,6 +116,15 @@ inline constexpr size_t kMaxTokenizeBytes = 2u << 20;   // text of /tokenize
 inline constexpr size_t kMaxDetokenizeTokens = 1u << 19;
 inline constexpr size_t kMaxCacheSaltBytes = 128;
 inline constexpr size_t kMaxUnknownParams = 64;
+
+// Tools and what a model's output says.
+inline constexpr size_t kMaxToolNameBytes = 64;
+inline constexpr size_t kMaxToolSchemaBytes = 256u << 10;  // of all tools of a request, as JSON
+inline constexpr size_t kMaxCallHeaderBytes = 1'024;       // of a call, before its arguments
+inline constexpr size_t kMaxCallBufferBytes = 256u << 10;  // of a call that cannot be streamed
+inline constexpr size_t kMaxHeldSpaceBytes = 256;          // white space before a possible mark
+inline constexpr int kMaxArgumentDepth = 64;               // nested values
+inline constexpr int32_t kMaxReasoningTokens = 1 << 30;
 
 // Benchmarks.
 inline constexpr int32_t kMaxBenchTokens = 1 << 20;

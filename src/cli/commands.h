@@ -12,6 +12,9 @@ namespace vivace::cli {
 inline constexpr int kExitRefused = 1;
 inline constexpr int kExitUsage = 2;
 
+// What `serve` starts itself as to compile grammars (grammar/worker.h); no verb for people.
+inline constexpr char kGrammarWorkerVerb[] = "grammar-worker";
+
 int Serve(std::span<const std::string> args);
 int Chat(std::span<const std::string> args);
 int Tokenize(std::span<const std::string> args);

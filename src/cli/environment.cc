@@ -69,6 +69,13 @@ std::string UserCacheFolder() {
   return cache.empty() ? "" : (cache / "vivace").string();
 }
 
+std::string ApiKeyOfEnvironment() {
+  std::string key = Variable("VIVACE_API_KEY");
+  return key.empty() ? Variable("VLLM_API_KEY") : key;
+}
+
+std::string AdminKeyOfEnvironment() { return Variable("VIVACE_ADMIN_API_KEY"); }
+
 hub::HubConfig HubFromEnvironment() {
   hub::HubConfig config;
   fs::path home = PathIn("HF_HOME");

@@ -1,6 +1,7 @@
 // The only environment variables the program reads, and only for defaults: where a user's caches
-// are (the XDG base directory rules), and what Hugging Face's own programs go by. (libcurl reads
-// the proxy variables by itself.)
+// are (the XDG base directory rules), what Hugging Face's own programs go by, and the server's
+// keys, which a command line would show to everyone on the machine. (libcurl reads the proxy
+// variables by itself.)
 #pragma once
 
 #include <string>
@@ -16,5 +17,9 @@ std::string UserCacheFolder();
 // HF_TOKEN, else the file HF_TOKEN_PATH, else HF_HOME/token; HF_HUB_OFFLINE. A token with what no
 // token has is left out.
 hub::HubConfig HubFromEnvironment();
+
+// VIVACE_API_KEY, else VLLM_API_KEY; VIVACE_ADMIN_API_KEY. Empty: none.
+std::string ApiKeyOfEnvironment();
+std::string AdminKeyOfEnvironment();
 
 }  // namespace vivace::cli

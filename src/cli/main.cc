@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/verbs.h"
+#include "grammar/worker_main.h"
 
 namespace {
 
@@ -55,6 +56,7 @@ int Run(const std::vector<std::string>& args) {
     PrintHelp(stdout);
     return 0;
   }
+  if (args[0] == kGrammarWorkerVerb) return vivace::grammar::RunWorker();
   if (args[0] == "--version" || args[0] == "version") {
     fmt::print("vivace {}\n", VIVACE_VERSION);
     return 0;

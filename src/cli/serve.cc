@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <mutex>
 
+#include "cli/access_flags.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "cli/serve_options.h"
@@ -42,23 +44,31 @@ std::string ModelName(const ModelArgument& model) {
 
 // `chat`: the model has a template; else the line to paste is one that it can answer.
 void PrintReady(const ServeOptions& options, const Engine& engine, bool chat, uint16_t port) {
-  std::string host = options.host;
+  const server::HttpOptions& http = options.server.http;
+  const server::KeyOptions& keys = options.server.keys;
+  const bool guarded = !keys.api_keys.empty() || !keys.api_key_file.empty();
+  const char* scheme = options.server.tls.enabled() ? "https" : "http";
+  std::string host = http.host;
   if (host == "0.0.0.0" || host == "::") host = "127.0.0.1";
   if (host.find(':') != std::string::npos) host = "[" + host + "]";  // IPv6 in a URL
+  const std::string address = http.uds.empty() ? fmt::format("{}:{}", host, port) : "localhost";
+  const std::string where =
+      http.uds.empty() ? fmt::format("{}://{}", scheme, address) : "the Unix socket " + http.uds;
   const ExecutorLimits& limits = engine.limits();
-  fmt::print(
-      "Vivace {} is ready on http://{}:{}  ({}, context {}, {} sequences, KV cache {} tokens)\n",
-      VIVACE_VERSION, host, port, options.served_model_names.front(), limits.max_model_len,
-      limits.max_sequences, limits.kv_tokens());
-  fmt::print("curl http://{}:{}/v1/{} -H 'Content-Type: application/json' -d '{}'\n", host, port,
+  fmt::print("Vivace {} is ready on {}  ({}, context {}, {} sequences, KV cache {} tokens)\n",
+             VIVACE_VERSION, where, options.server.served_model_names.front(), limits.max_model_len,
+             limits.max_sequences, limits.kv_tokens());
+  fmt::print("curl {}{}{}://{}/v1/{} -H 'Content-Type: application/json' -d '{}'\n",
+             http.uds.empty() ? "" : fmt::format("--unix-socket '{}' ", http.uds),
+             guarded ? "-H \"Authorization: Bearer $VIVACE_API_KEY\" " : "", scheme, address,
              chat ? "chat/completions" : "completions",
              chat ? R"({"messages": [{"role": "user", "content": "Hello!"}]})"
                   : R"({"prompt": "Once upon a time", "max_tokens": 50})");
   std::fflush(stdout);
 }
 
-// Turns signals into a drain, then an end. A signal may come while there is no server yet, or no
-// more.
+// Turns signals into a drain, then an end; SIGHUP into a look at keys and certificates. A signal
+// may come while there is no server yet, or no more.
 class ServerSignals {
  public:
   void Attach(server::Server* server) {
@@ -67,8 +77,12 @@ class ServerSignals {
   }
 
  private:
-  void OnSignal(int count) {
+  void OnSignal(int signal, int count) {
     const std::lock_guard lock(mutex_);
+    if (signal == SIGHUP) {
+      if (server_ != nullptr) server_->ReloadFiles();
+      return;
+    }
     if (server_ == nullptr) _exit(0);  // loading, or done: nothing to lose
     if (count == 1) {
       log::Info("draining: running answers may finish; a second signal ends at once");
@@ -80,11 +94,14 @@ class ServerSignals {
 
   std::mutex mutex_;
   server::Server* server_ = nullptr;
-  SignalThread thread_{[this](int, int count) { OnSignal(count); }};
+  SignalThread thread_{[this](int signal, int count) { OnSignal(signal, count); }};
 };
 
 Status RunServer(ServeOptions options) {
   ServerSignals signals;
+  server::ServerConfig& config = options.server;
+  AddKeysOfEnvironment(&config.keys);
+  VIVACE_RETURN_IF_ERROR(server::Server::CheckAccess(config));
   VIVACE_ASSIGN(const ModelArgument model, ResolveModel(options.engine.model, options.hub));
   options.engine.model = model.path;
   Progress progress("loading the model");
@@ -94,22 +111,16 @@ Status RunServer(ServeOptions options) {
                 }));
   progress.Clear();
   VIVACE_ASSIGN(auto chat_template, MakeTemplate(options, loaded));
-  if (options.served_model_names.empty()) {
-    options.served_model_names.push_back(ModelName(model));
-  }
+  if (config.served_model_names.empty()) config.served_model_names.push_back(ModelName(model));
   const Engine& engine = *loaded.engine;
-  server::ServerConfig config;
-  config.http.host = options.host;
-  config.http.port = options.port;
-  config.served_model_names = options.served_model_names;
-  config.shutdown_timeout_s = options.shutdown_timeout_s;
+  config.grammar_worker = {"/proc/self/exe", kGrammarWorkerVerb};
   VIVACE_ASSIGN(auto server, server::Server::Create(config, {.engine = std::move(loaded.engine),
                                                              .tokenizer = loaded.tokenizer,
                                                              .chat_template = chat_template,
                                                              .eos_ids = loaded.eos_ids}));
   PrintReady(options, engine, chat_template != nullptr, server->port());
   if (options.log_format == log::Format::kJson) {  // a person has just read it
-    log::Info("ready", {{"host", options.host},
+    log::Info("ready", {{"host", config.http.host},
                         {"port", server->port()},
                         {"model", options.engine.model},
                         {"max_model_len", engine.limits().max_model_len},
@@ -136,7 +147,7 @@ int Serve(std::span<const std::string> args) {
     return kExitUsage;
   }
   options.engine.model = parsed->positionals[0];
-  BlockSignals();
+  BlockSignals(/*hang_up=*/options.server.has_files());
   log::Configure({.format = options.log_format});
   const Status served = RunServer(std::move(options));
   return served ? 0 : Refuse(served.error());

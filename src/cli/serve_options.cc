@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "cli/access_flags.h"
 #include "cli/environment.h"
 #include "quant/quantize.h"
 
@@ -163,19 +164,19 @@ Command ServeCommand(ServeOptions* options) {
                      .details = kExamples,
                      .flags = {}};
   command.flags = {
-      {"host", "ADDRESS", options->host, "address to listen on; 0.0.0.0 for all",
+      {"host", "ADDRESS", options->server.http.host, "address to listen on; 0.0.0.0 for all",
        [options](const std::string& text) -> Status {
          if (text.empty()) return BadValue("host", text, "an address, such as 127.0.0.1");
-         options->host = text;
+         options->server.http.host = text;
          return {};
        }},
-      Count("port", fmt::to_string(options->port), "port to listen on; 0 for any free one",
-            &options->port),
+      Count("port", fmt::to_string(options->server.http.port),
+            "port to listen on; 0 for any free one", &options->server.http.port),
       {"served-model-name", "NAME", "the file's name",
        "name in the API; may be given several times",
        [options](const std::string& text) -> Status {
          if (text.empty()) return BadValue("served-model-name", text, "a name");
-         options->served_model_names.push_back(text);
+         options->server.served_model_names.push_back(text);
          return {};
        }},
   };
@@ -203,9 +204,15 @@ Command ServeCommand(ServeOptions* options) {
   command.flags.push_back(
       Count("max-queued-requests", fmt::to_string(options->engine.max_queued_requests),
             "waiting requests before new ones get 503", &options->engine.max_queued_requests));
-  command.flags.push_back(Count("shutdown-timeout", fmt::to_string(options->shutdown_timeout_s),
-                                "seconds running answers may take after SIGTERM",
-                                &options->shutdown_timeout_s));
+  command.flags.back().aliases = {"max-num-queued-reqs"};
+  command.flags.push_back(
+      Count("max-queued-tokens", fmt::to_string(options->engine.max_queued_tokens),
+            "their prompt tokens, all together", &options->engine.max_queued_tokens));
+  command.flags.back().aliases = {"max-num-queued-tokens"};
+  command.flags.push_back(
+      Count("shutdown-timeout", fmt::to_string(options->server.shutdown_timeout_s),
+            "seconds running answers may take after SIGTERM", &options->server.shutdown_timeout_s));
+  for (Flag& flag : AccessFlags(&options->server)) command.flags.push_back(std::move(flag));
   command.flags.push_back(
       {"log-format", "FORMAT", "text", "text or json",
        [options](const std::string& text) { return StoreLogFormat(text, &options->log_format); }});

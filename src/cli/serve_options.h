@@ -11,17 +11,15 @@
 #include "cli/flags.h"
 #include "cli/model_argument.h"
 #include "engine/config.h"
+#include "server/server.h"
 
 namespace vivace::cli {
 
 struct ServeOptions {
   EngineConfig engine;
   HubOptions hub;
-  std::string host = "127.0.0.1";
-  uint16_t port = 8000;
-  std::vector<std::string> served_model_names;
+  server::ServerConfig server;
   std::string chat_template;  // path; empty: the model's own
-  int shutdown_timeout_s = 30;
   log::Format log_format = log::Format::kText;
 };
 

@@ -16,16 +16,17 @@ namespace {
 // Some tools signal a process and then its group: what comes so soon is the same signal.
 constexpr int64_t kOneSignalNs = kNanosPerSecond / 10;
 
-sigset_t Handled() {
+sigset_t Handled(bool hang_up) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  if (hang_up) sigaddset(&set, SIGHUP);
   return set;
 }
 
 void Watch(int wake_fd, const std::function<void(int, int)>& on_signal) {
-  const sigset_t set = Handled();
+  const sigset_t set = Handled(/*hang_up=*/true);  // comes only if it is blocked
   const int signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
   VIVACE_CHECK(signal_fd >= 0);
   int64_t last = 0;
@@ -35,6 +36,10 @@ void Watch(int wake_fd, const std::function<void(int, int)>& on_signal) {
     if (fds[0].revents != 0) break;
     signalfd_siginfo info;
     if (read(signal_fd, &info, sizeof(info)) != sizeof(info)) continue;
+    if (info.ssi_signo == SIGHUP) {
+      on_signal(SIGHUP, 0);
+      continue;
+    }
     const int64_t now = SteadyNanos();
     if (count > 0 && now - last < kOneSignalNs) continue;
     last = now;
@@ -45,8 +50,8 @@ void Watch(int wake_fd, const std::function<void(int, int)>& on_signal) {
 
 }  // namespace
 
-void BlockSignals() {
-  const sigset_t set = Handled();
+void BlockSignals(bool hang_up) {
+  const sigset_t set = Handled(hang_up);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 }

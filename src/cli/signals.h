@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM as calls on a thread.
+// SIGINT, SIGTERM and, where it is asked for, SIGHUP as calls on a thread.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@ namespace vivace::cli {
 
 // Calls `on_signal(signal, count)` on a thread of its own for the first, second, ... signal that
 // BlockSignals keeps from the others. One that comes within a tenth of a second of the last is the
-// same. Gone with the object.
+// same. SIGHUP comes with count 0. Gone with the object.
 class SignalThread {
  public:
   explicit SignalThread(std::function<void(int signal, int count)> on_signal);
@@ -22,7 +22,8 @@ class SignalThread {
 };
 
 // Blocks the signals in this thread and all it will start, so call it before any other starts.
-// SIGPIPE is ignored.
-void BlockSignals();
+// SIGPIPE is ignored. `hang_up`: SIGHUP too; else it ends the process, as it does when a terminal
+// closes.
+void BlockSignals(bool hang_up = false);
 
 }  // namespace vivace::cli

@@ -22,13 +22,18 @@ namespace vivace {
 inline constexpr std::array<double, 14> kStepBoundsMs = {1,  2,  4,   8,   15,  25,   40,
                                                          50, 75, 100, 200, 400, 1000, 5000};
 
+// The same for the tokens of a step; vLLM's bounds.
+inline constexpr std::array<double, 13> kStepBoundsTokens = {1,   8,    16,   32,   64,   128,  256,
+                                                             512, 1024, 2048, 4096, 8192, 16384};
+
 // Counters and gauges of a moment; a consistent-enough copy, read without stopping the engine.
 struct EngineStats {
-  int64_t step = 0;             // steps completed: a heartbeat
-  int64_t running = 0;          // sequences in the batch
-  int64_t waiting = 0;          // sequences queued
-  int64_t queued_requests = 0;  // never scheduled yet
-  int64_t queued_tokens = 0;    // of their prompts
+  int64_t step = 0;              // steps completed: a heartbeat
+  int64_t running = 0;           // sequences in the batch
+  int64_t waiting = 0;           // sequences queued
+  int64_t waiting_for_room = 0;  // 1: the first of them waits for the KV cache
+  int64_t queued_requests = 0;   // never scheduled yet
+  int64_t queued_tokens = 0;     // of their prompts
   // How fast prompts leave the queue, computed or found in the cache, while any of them do or wait:
   // of the last seconds. queued_tokens over this is about how long a new request waits. 0: unknown.
   int64_t prompt_tokens_per_s = 0;
@@ -49,6 +54,9 @@ struct EngineStats {
   int64_t kernel_ns = 0;
   int64_t sample_ns = 0;
   std::array<int64_t, kStepBoundsMs.size() + 1> step_buckets{};  // steps no longer than the bound
+
+  std::array<int64_t, kStepBoundsTokens.size() + 1> token_buckets{};  // steps by their tokens
+  int64_t computed_tokens = 0;                                        // of all steps
 
   // Steps in which prompts advanced beside decodes; see --max-itl.
   int64_t mixed_steps = 0;

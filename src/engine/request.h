@@ -15,6 +15,7 @@
 
 #include "base/ids.h"
 #include "engine/mpsc_list.h"
+#include "engine/timeline.h"
 #include "sample/sampling_params.h"
 #include "sample/token_constraint.h"
 #include "sched/step_plan.h"
@@ -121,6 +122,7 @@ class ActiveRequest {
   PromptLogprobs prompt_logprobs;
   std::vector<float> pooled;  // [hidden]; complete once the choice has finished with kLength
   RequestTimes times;
+  Timeline timeline;
   // Prompt tokens found in the prefix cache at first schedule.
   std::atomic<int32_t> cached_tokens{0};
   std::atomic<int32_t> preemptions{0};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -66,6 +67,7 @@ StepLoop::StepLoop(const EngineConfig& config, std::unique_ptr<Executor> executo
       scheduler_config_(MakeSchedulerConfig(config_, limits_)),
       scheduler_(scheduler_config_) {
   scheduler_.Reserve(&plan_, &changes_, &effects_);
+  slot_keys_.resize(static_cast<size_t>(limits_.max_sequences));
   forced_.reserve(limits::kMaxForcedTokens);
   PublishStats(0);
   thread_ = std::thread([this] { Run(); });
@@ -296,6 +298,8 @@ void StepLoop::EndRequest(const ActiveRequest& request, FinishReason reason) {
 bool StepLoop::Step() {
   const int64_t began_ns = SteadyNanos();
   const int64_t prompt_tokens = totals_.prompt_tokens;
+  last_plan_ns_ = std::exchange(plan_ns_, began_ns);
+  last_cause_ = scheduler_.wait_cause();
   scheduler_.Plan(&plan_, &changes_);
   ApplyChanges();
   if (plan_.empty()) return false;
@@ -307,6 +311,7 @@ bool StepLoop::Step() {
   executor_->Await(&result_);
   result_.elapsed_ns = SteadyNanos() - launched_ns;
   scheduler_.Commit(plan_, result_, &effects_);
+  RecordStep(began_ns, SteadyNanos());
   totals_.step += 1;
   totals_.prompt_tokens += plan_.prefill_tokens;
   Deliver(effects_, result_);
@@ -333,12 +338,23 @@ void StepLoop::CountTime(int64_t step_ns) {
   const auto bound = std::lower_bound(kStepBoundsMs.begin(), kStepBoundsMs.end(),
                                       static_cast<double>(step_ns) * 1e-6);
   totals_.step_buckets[static_cast<size_t>(bound - kStepBoundsMs.begin())] += 1;
+  const auto tokens_bound = std::lower_bound(kStepBoundsTokens.begin(), kStepBoundsTokens.end(),
+                                             static_cast<double>(plan_.tokens.size()));
+  totals_.token_buckets[static_cast<size_t>(tokens_bound - kStepBoundsTokens.begin())] += 1;
+  totals_.computed_tokens += std::ssize(plan_.tokens);
 }
 
 void StepLoop::ApplyChanges() {
   for (const SeqSlot slot : changes_.released) executor_->ReleaseSlot(slot);
   for (const SeqKey key : changes_.preempted) {
-    if (Live* live = Find(key)) live->request->preemptions.fetch_add(1, std::memory_order_relaxed);
+    Live* live = Find(key);
+    if (live == nullptr) continue;
+    live->request->preemptions.fetch_add(1, std::memory_order_relaxed);
+    live->request->timeline.Add({.at_ns = plan_ns_,
+                                 .step = plan_.step,
+                                 .kind = TimelineKind::kPreempted,
+                                 .bound = StepBound::kKvRoom,
+                                 .choice = live->choice});
   }
   for (const PlanChanges::Bound& bound : changes_.bound) {
     Live* live = Find(bound.key);
@@ -348,11 +364,60 @@ void StepLoop::ApplyChanges() {
                                      .tokens = bound.tokens,
                                      .prompt_len = bound.prompt_len,
                                      .constraint = request->request.constraint(bound.choice)});
+    RecordChange(bound);
     if (!bound.first_time) continue;
     const int32_t cached = std::min(bound.cached_tokens, bound.prompt_len);
     totals_.prompt_tokens += cached;
     if (bound.choice == 0) request->cached_tokens.store(cached, std::memory_order_relaxed);
     LeaveQueue(request);
+  }
+}
+
+// A sequence that was there when the step before was planned has waited for what held that one up.
+void StepLoop::RecordChange(const PlanChanges::Bound& bound) {
+  slot_keys_[static_cast<size_t>(bound.slot.value)] = bound.key;
+  Live* live = Find(bound.key);
+  const int64_t arrived = live->request->times.arrived_ns.load(std::memory_order_relaxed);
+  const bool waited = !bound.first_time || arrived < last_plan_ns_;
+  live->request->timeline.Add(
+      {.at_ns = plan_ns_,
+       .step = plan_.step,
+       .kind = bound.first_time ? TimelineKind::kStarted : TimelineKind::kResumed,
+       .cause = waited ? last_cause_ : WaitCause::kNone,
+       .choice = bound.choice,
+       .tokens = std::min(bound.cached_tokens, bound.prompt_len)});
+}
+
+// Chunks of prompts as events, decodes as sums; output that was not sampled is computed in chunks
+// too, and is a decode.
+void StepLoop::RecordStep(int64_t began_ns, int64_t ended_ns) {
+  const auto answers = static_cast<size_t>(plan_.decode_tokens);  // they come first
+  const bool kv_bound =
+      !changes_.preempted.empty() || scheduler_.wait_cause() == WaitCause::kKvRoom;
+  TimelineEvent event;
+  event.at_ns = ended_ns;
+  event.step = plan_.step;
+  event.kind = TimelineKind::kPrompt;
+  event.bound = kv_bound                    ? StepBound::kKvRoom
+                : plan_.prefill_tokens == 0 ? StepBound::kDecode
+                                            : StepBound::kPrompts;
+  event.step_answers = plan_.decode_tokens;
+  event.step_prompts = static_cast<int32_t>(plan_.items.size() - answers);
+  event.step_prompt_tokens = plan_.prefill_tokens;
+  event.step_ns = ended_ns - began_ns;
+  for (size_t i = 0; i < plan_.items.size(); ++i) {
+    const PlanItem& item = plan_.items[i];
+    Live* live = Find(slot_keys_[static_cast<size_t>(item.slot.value)]);
+    if (live == nullptr) continue;
+    Timeline& timeline = live->request->timeline;
+    if (i < answers || item.first_position >= std::ssize(live->request->request.prompt)) {
+      timeline.AddDecode(event.step_ns, event.step_answers, plan_.prefill_tokens > 0, kv_bound);
+      continue;
+    }
+    event.choice = live->choice;
+    event.tokens = item.num_tokens;
+    event.position = item.first_position;
+    timeline.Add(event);
   }
 }
 
@@ -403,7 +468,12 @@ void StepLoop::DeliverToken(const Effects::Output& output, const StepResult& res
     }
     totals_.generation_tokens += 1;
     if (request->times.first_token_ns.load(std::memory_order_relaxed) == 0) {
-      request->times.first_token_ns.store(SteadyNanos(), std::memory_order_relaxed);
+      const int64_t now = SteadyNanos();
+      request->times.first_token_ns.store(now, std::memory_order_relaxed);
+      request->timeline.Add({.at_ns = now,
+                             .step = plan_.step,
+                             .kind = TimelineKind::kFirstToken,
+                             .choice = live->choice});
     }
   }
   if (output.finish != SeqFinish::kNone) {
@@ -484,7 +554,9 @@ void StepLoop::FinishChoice(SeqKey key, FinishReason reason, TokenId stop_token)
   free_live_.push_back(static_cast<uint32_t>(key & 0xffffffff));
   if (--request->open_choices == 0) {
     LeaveQueue(request.get());
-    request->times.finished_ns.store(SteadyNanos(), std::memory_order_relaxed);
+    const int64_t now = SteadyNanos();
+    request->times.finished_ns.store(now, std::memory_order_relaxed);
+    request->timeline.Add({.at_ns = now, .step = plan_.step, .kind = TimelineKind::kFinished});
     std::erase(timed_, request);
   }
   Tell(request);
@@ -548,6 +620,8 @@ void StepLoop::PublishStats(int64_t step_started_ns) {
   const SchedulerStats now = scheduler_.stats();
   totals_.running = now.running;
   totals_.waiting = now.waiting;
+  totals_.waiting_for_room =
+      now.waiting > 0 && scheduler_.wait_cause() == WaitCause::kKvRoom ? 1 : 0;
   totals_.queued_requests = queued_requests_.load(std::memory_order_relaxed);
   totals_.queued_tokens = queued_tokens_.load(std::memory_order_relaxed);
   totals_.blocks_total = now.blocks_total;

@@ -57,6 +57,8 @@ class StepLoop final : public Engine {
   void EndRequest(const ActiveRequest& request, FinishReason reason);
   bool Step();
   void CountTime(int64_t step_ns);
+  void RecordChange(const PlanChanges::Bound& bound);
+  void RecordStep(int64_t began_ns, int64_t ended_ns);
   void MeasurePromptRate(int64_t tokens, int64_t step_ns);
   void ApplyChanges();
   void Deliver(const Effects& effects, const StepResult& result);
@@ -105,6 +107,10 @@ class StepLoop final : public Engine {
   std::vector<TokenId> forced_;
   std::vector<Live> live_;
   std::vector<uint32_t> free_live_;
+  std::vector<SeqKey> slot_keys_;            // [max_sequences], by SeqSlot: who has it
+  WaitCause last_cause_ = WaitCause::kNone;  // of the plan before this one
+  int64_t last_plan_ns_ = 0;                 // when that was made
+  int64_t plan_ns_ = 0;
   std::vector<RequestPtr> timed_;     // open ones whose time may run out
   int64_t next_timeout_ns_ = kNever;  // nobody's before this
   double rate_tokens_ = 0;            // of prompts, and the time they took; old ones weigh less

@@ -628,6 +628,50 @@ TEST_F(EngineTest, ConcurrentSubmitAndAbort) {
   EXPECT_EQ(ended, kThreads * kEach);
 }
 
+// A prompt of three chunks, and one that waits for its place.
+TEST_F(EngineTest, ATimelineTellsWhatHappened) {
+  ExecutorLimits limits = kLimits;
+  limits.max_sequences = 1;
+  StartEngine(limits);
+  executor_->Hold();
+  const auto first = engine_->Submit(Make(std::vector<TokenId>(70, 1), 5), nullptr);
+  executor_->WaitInFlight();
+  const auto second = engine_->Submit(Make({2, 3}, 2), nullptr);
+  executor_->Release();
+  Collect(*first);
+  Collect(*second);
+  WaitIdle();
+  const auto kinds = [](const RequestPtr& request) {
+    std::vector<TimelineKind> kinds;
+    for (const TimelineEvent& event : request->timeline.events()) kinds.push_back(event.kind);
+    return kinds;
+  };
+  using enum TimelineKind;
+  ASSERT_EQ(kinds(*first),
+            (std::vector{kStarted, kPrompt, kPrompt, kPrompt, kFirstToken, kFinished}));
+  const auto events = (*first)->timeline.events();
+  EXPECT_EQ(events[0].cause, WaitCause::kNone);
+  int32_t position = 0;
+  for (size_t i = 1; i <= 3; ++i) {
+    EXPECT_EQ(events[i].position, position);
+    EXPECT_EQ(events[i].tokens, i == 3 ? 6 : 32);
+    EXPECT_EQ(events[i].step_prompts, 1);
+    EXPECT_EQ(events[i].step_answers, 0);
+    EXPECT_EQ(events[i].bound, StepBound::kPrompts);
+    EXPECT_GE(events[i].at_ns, events[i - 1].at_ns);
+    position += events[i].tokens;
+  }
+  const StepSums decodes = (*first)->timeline.decodes();
+  EXPECT_EQ(decodes.steps, 4);  // the first token came with the prompt
+  EXPECT_EQ(decodes.answers, 4);
+  EXPECT_EQ(decodes.prompt_steps, 0);
+  EXPECT_GT(decodes.ns, 0);
+  ASSERT_EQ(kinds(*second), (std::vector{kStarted, kPrompt, kFirstToken, kFinished}));
+  EXPECT_EQ((*second)->timeline.events()[0].cause, WaitCause::kSequences);
+  const EngineStats stats = engine_->stats();
+  EXPECT_EQ(stats.computed_tokens, 72 + 4 + 1);
+}
+
 TEST_F(EngineTest, CountsWhereTheTimeOfStepsGoes) {
   StartEngine();
   Collect(*engine_->Submit(Make({1, 2, 3}, 20), nullptr));

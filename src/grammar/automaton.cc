@@ -297,7 +297,7 @@ class Detours {
           int64_t most = MostAt(edge.target) - automaton_.CostOf(edge.target);
           if (ends_[static_cast<size_t>(edge.target)])
             most = std::max(most, AfterRule(rule_of[state]));
-          if (again) most = std::max(most, MostAt(starts_[static_cast<size_t>(rule)]) + most);
+          if (again) most = std::max(most, MostAt(starts_[static_cast<size_t>(rule)]));
           if (most <= AfterRule(rule)) continue;
           after_rule_[static_cast<size_t>(rule)] = most;
           changed = true;

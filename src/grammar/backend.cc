@@ -23,9 +23,17 @@ std::string Sentence(std::string what) {
 
 }  // namespace
 
-xgrammar::TokenizerInfo ToTokenizerInfo(const Vocabulary& vocabulary) {
-  return xgrammar::TokenizerInfo(vocabulary.tokens(), xgrammar::VocabType::RAW, vocabulary.size(),
-                                 std::vector<int32_t>(vocabulary.stop()));
+const xgrammar::TokenizerInfo& TokenizerInfos::For(const Lowered& text) {
+  std::optional<xgrammar::TokenizerInfo>& info = text.names_tokens ? named_ : plain_;
+  if (info) return *info;
+  std::vector<std::string> tokens = vocabulary_->tokens();
+  for (size_t id = 0; text.names_tokens && id < tokens.size(); ++id) {
+    // A byte that UTF-8 does not have.
+    if (tokens[id].empty()) tokens[id] = "\xFF" + std::to_string(id);
+  }
+  info.emplace(tokens, xgrammar::VocabType::RAW, vocabulary_->size(),
+               std::vector<int32_t>(vocabulary_->stop()));
+  return *info;
 }
 
 Result<xgrammar::CompiledGrammar> CompileText(const xgrammar::TokenizerInfo& tokens,

@@ -8,7 +8,9 @@
 #include <xgrammar/xgrammar.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "grammar/lower.h"
@@ -16,7 +18,19 @@
 
 namespace vivace::grammar {
 
-xgrammar::TokenizerInfo ToTokenizerInfo(const Vocabulary& vocabulary);
+// The vocabulary as xgrammar has it. A control token is no text, and xgrammar takes it for nothing
+// at all; for grammars that name such tokens by their ids it gets a text that no grammar has.
+class TokenizerInfos {
+ public:
+  explicit TokenizerInfos(std::shared_ptr<const Vocabulary> vocabulary)
+      : vocabulary_(std::move(vocabulary)) {}
+
+  const xgrammar::TokenizerInfo& For(const Lowered& text);
+
+ private:
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::optional<xgrammar::TokenizerInfo> plain_, named_;  // made when first needed
+};
 
 // kInvalidArgument "bad_grammar", without a field, for what xgrammar refuses.
 Result<xgrammar::CompiledGrammar> CompileText(const xgrammar::TokenizerInfo& tokens,

@@ -87,10 +87,9 @@ class Turn {
 
 class Compiler final : public GrammarCompiler {
  public:
-  Compiler(std::shared_ptr<const Vocabulary> vocabulary, GrammarCompilerConfig config)
-      : vocabulary_(std::move(vocabulary)), config_(std::move(config)) {
-    if (!config_.worker.empty()) worker_.emplace(config_.worker, vocabulary_);
-  }
+  Compiler(std::shared_ptr<const Tokenizer> tokenizer, int32_t vocab_size,
+           GrammarCompilerConfig config)
+      : tokenizer_(std::move(tokenizer)), vocab_size_(vocab_size), config_(std::move(config)) {}
 
   Result<std::shared_ptr<const CompiledGrammar>> Compile(const GrammarSpec& spec) override {
     const std::string key = grammar::KeyOf(spec);
@@ -125,8 +124,14 @@ class Compiler final : public GrammarCompiler {
 
   Result<GrammarPtr> Make(const Lowered& text, const std::string& field) {
     try {
-      if (!tokens_) tokens_ = grammar::ToTokenizerInfo(*vocabulary_);
-      auto compiled = worker_ ? InWorker(text) : grammar::CompileText(*tokens_, text);
+      if (!tokens_) {
+        vocabulary_ =
+            Vocabulary::From(*tokenizer_, vocab_size_,
+                             config_.eos_ids.empty() ? tokenizer_->eos_ids() : config_.eos_ids);
+        if (!config_.worker.empty()) worker_.emplace(config_.worker, vocabulary_);
+        tokens_.emplace(vocabulary_);
+      }
+      auto compiled = worker_ ? InWorker(text) : grammar::CompileText(tokens_->For(text), text);
       if (!compiled) return tl::unexpected<Error>(std::move(compiled.error()));
       return TokenGrammar::Create(std::move(*compiled), vocabulary_, field);
     } catch (const std::exception&) {
@@ -138,25 +143,28 @@ class Compiler final : public GrammarCompiler {
   Result<xgrammar::CompiledGrammar> InWorker(const Lowered& text) {
     VIVACE_ASSIGN(const std::string bytes,
                   worker_->Compile(text, std::chrono::milliseconds(config_.max_compile_ms)));
-    auto read = xgrammar::CompiledGrammar::DeserializeJSON(bytes, *tokens_);
+    auto read = xgrammar::CompiledGrammar::DeserializeJSON(bytes, tokens_->For(text));
     if (auto* compiled = std::get_if<xgrammar::CompiledGrammar>(&read)) return std::move(*compiled);
     return Fail(ErrorCode::kInternal, "grammar_worker", "", "a compiled grammar cannot be read");
   }
 
-  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  int32_t vocab_size_;
   GrammarCompilerConfig config_;
   Cache cache_;
   Turn turn_;
-  // With the turn only.
+  // With the turn only; made when the first grammar is compiled.
+  std::shared_ptr<const Vocabulary> vocabulary_;
   std::optional<grammar::WorkerProcess> worker_;
-  std::optional<xgrammar::TokenizerInfo> tokens_;
+  std::optional<grammar::TokenizerInfos> tokens_;
 };
 
 }  // namespace
 
-std::unique_ptr<GrammarCompiler> NewGrammarCompiler(const Tokenizer& tokenizer, int32_t vocab_size,
+std::unique_ptr<GrammarCompiler> NewGrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer,
+                                                    int32_t vocab_size,
                                                     GrammarCompilerConfig config) {
-  return std::make_unique<Compiler>(Vocabulary::From(tokenizer, vocab_size), std::move(config));
+  return std::make_unique<Compiler>(std::move(tokenizer), vocab_size, std::move(config));
 }
 
 }  // namespace vivace

@@ -219,15 +219,16 @@ void GrammarConstraint::Forced(int32_t limit, std::vector<TokenId>* tokens) {
     }
     const bool finished = tracker_.Finished();
     tracker_.Pop(static_cast<int32_t>(text.size()));
-    if (text.empty()) return;
-    // Only tokens that stay the same whatever follows.
-    const size_t sure = finished ? text.size() : grammar_->vocabulary().SureBytes(text);
-    std::vector<TokenId> forced;
-    if (!grammar_->vocabulary().Tokenize(std::string_view(text).substr(0, sure), &forced)) return;
-    if (forced.size() > static_cast<size_t>(std::max(limit, 0))) {
-      forced.resize(static_cast<size_t>(std::max(limit, 0)));
+    if (text.empty() || !MakePlan()) return;
+    // The plan begins with that text. Only tokens that stay the same whatever follows.
+    size_t end = 0;
+    for (size_t i = plan_at_; i < plan_.size() && limit > 0; ++i, --limit) {
+      if (!finished && grammar_->vocabulary().MayExtend(text, end)) break;
+      end += grammar_->vocabulary().BytesOf(plan_[i]).size();
+      if (end > text.size()) break;
+      tokens->push_back(plan_[i]);
+      if (end == text.size()) break;
     }
-    tokens->insert(tokens->end(), forced.begin(), forced.end());
   } catch (const std::exception&) {
     return;
   }

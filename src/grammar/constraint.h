@@ -26,7 +26,9 @@ class GrammarConstraint final : public TokenConstraint {
 
   bool FillMask(int32_t remaining, std::span<uint32_t> mask) override;
   bool Accept(TokenId token) override;
-  bool Done() const override { return begun_ && (stopped_ || tracker_.Finished()); }
+  bool Done() const override {
+    return begun_ && (stopped_ || (grammar_->automaton()->steerable() && tracker_.Finished()));
+  }
   void Forced(int32_t limit, std::vector<TokenId>* tokens) override;
   bool steered() const override { return steered_; }
 
@@ -48,12 +50,11 @@ class GrammarConstraint final : public TokenConstraint {
   bool begun_;
   bool stopped_ = false;
   bool steered_ = false;
-  // The known rest, from `plan_at_` on; empty and not known: to be made.
+  // The known rest, from `plan_at_` on, in the fewest tokens; and the text of the whole plan.
+  // Where it is not known, the last one's, for other rests that end alike.
   std::vector<TokenId> plan_;
   size_t plan_at_ = 0;
   bool plan_known_ = false;
-  // Of the rest that the plan spells: its text, and how many bytes and tokens are behind each of
-  // its tokens' starts, for bounding other rests that end alike.
   std::string plan_text_;
   std::string rest_;  // scratch
 };

@@ -97,6 +97,21 @@ TEST(GrammarConstraint, StructuralTags) {
   EXPECT_FALSE(bad);
 }
 
+TEST(GrammarConstraint, ControlTokensByTheirIds) {
+  const auto grammar = Compiled(Spec(Kind::kStructural, R"({"format":{"type":"sequence","elements":[
+    {"type":"const_string","value":"a"},{"type":"token","token":260},
+    {"type":"const_string","value":"b"}]}})"));
+  ASSERT_NE(grammar, nullptr);
+  const auto constraint = grammar->NewConstraint({});
+  ASSERT_TRUE(constraint->Accept('a'));
+  EXPECT_THAT(Allowed(constraint.get(), 100), ::testing::ElementsAre(260));
+  ASSERT_TRUE(constraint->Accept(260));
+  ASSERT_TRUE(constraint->Accept('b'));
+  EXPECT_THAT(Allowed(constraint.get(), 100), ::testing::ElementsAre(kEos));
+  ASSERT_TRUE(constraint->Accept(kEos));
+  EXPECT_TRUE(constraint->Done());
+}
+
 // Every limit from the shortest output on gives a complete one.
 TEST(GrammarConstraint, AlwaysEndsWithinItsTokens) {
   const std::string schemas[] = {
@@ -204,7 +219,7 @@ TEST(GrammarConstraint, OnARealVocabulary) {
   const auto tokenizer = vivace::testing::SmolLm2();
   if (tokenizer == nullptr) GTEST_SKIP() << "no model here";
   const auto logits = static_cast<int32_t>(tokenizer->vocab_size());
-  const auto compiler = NewGrammarCompiler(*tokenizer, logits, {});
+  const auto compiler = NewGrammarCompiler(tokenizer, logits, GrammarCompilerConfig{});
   const auto grammar = compiler->Compile(Schema(
       R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer",
       "minimum":0,"maximum":120},"tags":{"type":"array","items":{"type":"string"}}},

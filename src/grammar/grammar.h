@@ -60,15 +60,17 @@ class GrammarCompiler {
 };
 
 struct GrammarCompilerConfig {
+  std::vector<TokenId> eos_ids;  // what ends an output; none: the tokenizer's
   // The program that compiles, with its arguments (`vivace grammar-worker`); none: this process
   // does, and what a grammar takes is not bounded.
   std::vector<std::string> worker;
   int32_t max_compile_ms = limits::kMaxGrammarCompileMs;
 };
 
-// `vocab_size`: how many logits the model has. Costs a copy of the vocabulary's bytes; the worker
-// is started when it is first needed.
-std::unique_ptr<GrammarCompiler> NewGrammarCompiler(const Tokenizer& tokenizer, int32_t vocab_size,
+// `vocab_size`: how many logits the model has. What it needs of the vocabulary is copied, and the
+// worker is started, when the first grammar is compiled.
+std::unique_ptr<GrammarCompiler> NewGrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer,
+                                                    int32_t vocab_size,
                                                     GrammarCompilerConfig config);
 
 }  // namespace vivace

@@ -36,7 +36,7 @@ inline constexpr int32_t kLogits = 320;  // more than there are tokens
 
 inline GrammarCompiler& InProcess() {
   static const std::unique_ptr<GrammarCompiler> compiler =
-      NewGrammarCompiler(*JsonTokenizer(), kLogits, {});
+      NewGrammarCompiler(JsonTokenizer(), kLogits, GrammarCompilerConfig{});
   return *compiler;
 }
 

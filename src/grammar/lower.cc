@@ -44,7 +44,7 @@ Result<Lowered> LowerChoice(const GrammarSpec& spec) {
     }
     options.push_back(Literal(choice));
   }
-  return Lowered{Lowered::Kind::kEbnf, "root ::= " + Either(options) + "\n"};
+  return Lowered{Lowered::Kind::kEbnf, "root ::= " + Either(options) + "\n", false};
 }
 
 // Replaces what this folder knows better by grammars: schemas and patterns, wherever they stand.
@@ -64,7 +64,7 @@ class StructuralTag {
     tag["type"] = "structural_tag";
     if (!tag.contains("format")) VIVACE_RETURN_IF_ERROR(FromStructures(&tag));
     VIVACE_RETURN_IF_ERROR(Walk(&tag.at("format")));
-    return Lowered{Lowered::Kind::kStructural, json::serialize(root)};
+    return Lowered{Lowered::Kind::kStructural, json::serialize(root), names_tokens_};
   }
 
  private:
@@ -106,6 +106,7 @@ class StructuralTag {
     if (type != nullptr && type->is_string()) {
       if (type->get_string() == "json_schema") return Schema(object);
       if (type->get_string() == "regex") return Regex(object);
+      names_tokens_ |= type->get_string().find("token") != json::string::npos;
     }
     for (auto& member : *object) VIVACE_RETURN_IF_ERROR(Walk(&member.value()));
     return {};
@@ -142,6 +143,7 @@ class StructuralTag {
   }
 
   const GrammarSpec& spec_;
+  bool names_tokens_ = false;
 };
 
 }  // namespace
@@ -149,7 +151,7 @@ class StructuralTag {
 Result<Lowered> Lower(const GrammarSpec& spec) {
   using Kind = GrammarSpec::Kind;
   if (spec.kind == Kind::kChoice) return LowerChoice(spec);
-  if (spec.kind == Kind::kJsonObject) return Lowered{Lowered::Kind::kEbnf, AnyObjectEbnf()};
+  if (spec.kind == Kind::kJsonObject) return Lowered{Lowered::Kind::kEbnf, AnyObjectEbnf(), false};
   if (spec.text.size() > limits::kMaxGrammarBytes) {
     return Refuse(spec, "grammar_too_large",
                   fmt::format("it has {} bytes; at most {} are taken", spec.text.size(),

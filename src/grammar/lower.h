@@ -19,6 +19,7 @@ struct Lowered {
   };
   Kind kind = Kind::kEbnf;
   std::string text;
+  bool names_tokens = false;  // some of its formats are tokens by their ids, control tokens too
 };
 
 // Errors are kInvalidArgument with the spec's field.

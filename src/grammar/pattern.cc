@@ -103,7 +103,8 @@ std::string ToExpression(const CodePoints& set, Spelling spelling) {
   if (const CodePoints plain = set.Minus(kEscaped); !plain.empty()) {
     options.push_back(plain.ToClass());
   }
-  for (const CodePoints::Range& range : set.Intersect(kEscaped).ranges()) {
+  const CodePoints escaped = set.Intersect(kEscaped);
+  for (const CodePoints::Range& range : escaped.ranges()) {
     for (char32_t code = range.low; code <= range.high; ++code) options.push_back(JsonEscape(code));
   }
   return Either(options);

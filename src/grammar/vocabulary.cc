@@ -22,7 +22,8 @@ Vocabulary::Vocabulary(std::vector<std::string> bytes, std::vector<TokenId> stop
   BuildTrie();
 }
 
-std::shared_ptr<const Vocabulary> Vocabulary::From(const Tokenizer& tokenizer, int32_t size) {
+std::shared_ptr<const Vocabulary> Vocabulary::From(const Tokenizer& tokenizer, int32_t size,
+                                                   std::vector<TokenId> stop) {
   std::vector<std::string> bytes;
   bytes.reserve(tokenizer.vocab_size());
   for (size_t id = 0; id < tokenizer.vocab_size(); ++id) {
@@ -30,7 +31,7 @@ std::shared_ptr<const Vocabulary> Vocabulary::From(const Tokenizer& tokenizer, i
     bytes.emplace_back(tokenizer.IsSpecial(token) ? std::string_view()
                                                   : tokenizer.TokenBytes(token));
   }
-  return std::make_shared<Vocabulary>(std::move(bytes), tokenizer.eos_ids(), size);
+  return std::make_shared<Vocabulary>(std::move(bytes), std::move(stop), size);
 }
 
 bool Vocabulary::IsStop(TokenId token) const { return std::ranges::binary_search(stop_, token); }
@@ -81,46 +82,52 @@ void Vocabulary::BuildTrie() {
   }
 }
 
-TokenId Vocabulary::Longest(std::string_view text, size_t pos, bool* open) const {
-  TokenId best = -1;
-  *open = false;
+// Calls `visit` with each token at `start`, shortest first, and where it ends. Whether a token may
+// begin with all that is there, and go on.
+template <typename Visit>
+bool Vocabulary::ForEachAt(std::string_view text, size_t start, const Visit& visit) const {
+  size_t pos = start;
   int32_t node = first_[static_cast<uint8_t>(text[pos])];
   while (node >= 0) {
     const Node& at = nodes_[static_cast<size_t>(node)];
-    if (at.token >= 0) best = at.token;
+    ++pos;
+    if (at.token >= 0) visit(at.token, pos);
     int32_t child = node + 1;
-    if (++pos == text.size()) {
-      *open = child < at.end;
-      break;
-    }
+    if (pos == text.size()) return child < at.end;
     while (child < at.end &&
            nodes_[static_cast<size_t>(child)].byte != static_cast<uint8_t>(text[pos])) {
       child = nodes_[static_cast<size_t>(child)].end;
     }
     node = child < at.end ? child : -1;
   }
-  return best;
+  return false;
 }
 
 bool Vocabulary::Tokenize(std::string_view text, std::vector<TokenId>* tokens) const {
+  constexpr int32_t kNone = INT32_MAX;
+  struct Best {
+    int32_t count = kNone;
+    TokenId token = -1;
+  };
+  std::vector<Best> best(text.size() + 1);  // from a byte to the end
+  best[text.size()].count = 0;
+  for (size_t start = text.size(); start-- > 0;) {
+    Best& here = best[start];
+    ForEachAt(text, start, [&](TokenId token, size_t end) {
+      const int32_t rest = best[end].count;
+      if (rest != kNone && rest + 1 <= here.count)
+        here = {rest + 1, token};  // the longest of equals
+    });
+  }
+  if (best[0].count == kNone) return false;
   for (size_t pos = 0; pos < text.size(); pos += BytesOf(tokens->back()).size()) {
-    bool open = false;
-    const TokenId token = Longest(text, pos, &open);
-    if (token < 0) return false;
-    tokens->push_back(token);
+    tokens->push_back(best[pos].token);
   }
   return true;
 }
 
-size_t Vocabulary::SureBytes(std::string_view text) const {
-  size_t pos = 0;
-  while (pos < text.size()) {
-    bool open = false;
-    const TokenId token = Longest(text, pos, &open);
-    if (token < 0 || open) break;
-    pos += BytesOf(token).size();
-  }
-  return pos;
+bool Vocabulary::MayExtend(std::string_view text, size_t start) const {
+  return ForEachAt(text, start, [](TokenId, size_t) {});
 }
 
 }  // namespace vivace::grammar

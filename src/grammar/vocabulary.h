@@ -20,7 +20,8 @@ class Vocabulary {
  public:
   // `size`: how many logits the model has; `stop`: what ends an output.
   Vocabulary(std::vector<std::string> bytes, std::vector<TokenId> stop, int32_t size);
-  static std::shared_ptr<const Vocabulary> From(const Tokenizer& tokenizer, int32_t size);
+  static std::shared_ptr<const Vocabulary> From(const Tokenizer& tokenizer, int32_t size,
+                                                std::vector<TokenId> stop);
 
   int32_t size() const { return size_; }
   const std::vector<TokenId>& stop() const { return stop_; }
@@ -36,12 +37,12 @@ class Vocabulary {
   // Whether a token is this byte alone: what only such bytes spell can always be written.
   bool Spells(uint8_t byte) const { return spelled_[byte]; }
 
-  // Appends the longest token that `text` begins with, and so on to its end. False: no token
-  // begins what is left.
+  // Appends the fewest tokens that spell `text`, of equal ways the one whose first are longest.
+  // False: none do.
   bool Tokenize(std::string_view text, std::vector<TokenId>* tokens) const;
 
-  // How many bytes of `text` Tokenize would turn into the same tokens whatever followed it.
-  size_t SureBytes(std::string_view text) const;
+  // Whether some token begins with all of `text` from `start` on, and is longer.
+  bool MayExtend(std::string_view text, size_t start) const;
 
   // A node of the trie: a byte behind its parent's. Nodes stand in preorder: the children of `i`
   // begin at i + 1, the next sibling is `end`.
@@ -58,8 +59,8 @@ class Vocabulary {
 
  private:
   void BuildTrie();
-  // The longest token at `pos`; -1: none. `open`: a longer one may begin with all that follows.
-  TokenId Longest(std::string_view text, size_t pos, bool* open) const;
+  template <typename Visit>
+  bool ForEachAt(std::string_view text, size_t start, const Visit& visit) const;
 
   std::vector<std::string> bytes_;
   std::vector<TokenId> stop_;

@@ -87,14 +87,15 @@ void LimitMemory() {
   setrlimit(RLIMIT_CORE, &no_core);
 }
 
-std::string Answer(const xgrammar::TokenizerInfo& tokens, std::string_view request) {
+std::string Answer(TokenizerInfos* tokens, std::string_view request) {
   const auto reply = [](wire::Status status, std::string_view text) {
     return std::string(1, static_cast<char>(status)) + std::string(text);
   };
   try {
-    if (request.empty()) return reply(wire::Status::kBad, "an empty request");
-    const Lowered text{static_cast<Lowered::Kind>(request[0]), std::string(request.substr(1))};
-    const auto compiled = CompileText(tokens, text);
+    if (request.size() < 2) return reply(wire::Status::kBad, "an empty request");
+    const Lowered text{static_cast<Lowered::Kind>(request[0]), std::string(request.substr(2)),
+                       request[1] != 0};
+    const auto compiled = CompileText(tokens->For(text), text);
     if (compiled) return reply(wire::Status::kCompiled, compiled->SerializeJSON());
     const bool complex = compiled.error().reason == "grammar_too_complex";
     return reply(complex ? wire::Status::kTooComplex : wire::Status::kBad,
@@ -111,13 +112,14 @@ int RunWorker() {
   try {
     const auto vocabulary = ReadVocabulary();
     if (vocabulary == nullptr) return 0;
-    const xgrammar::TokenizerInfo tokens = ToTokenizerInfo(*vocabulary);
+    TokenizerInfos tokens(vocabulary);
+    tokens.For({});
     LimitMemory();
     std::string request;
     while (ReadMessage(&request)) {
       // Should the server be gone, nobody else stops a compile without an end.
       alarm(2 * limits::kMaxGrammarCompileMs / 1000 + 1);
-      const std::string answer = Answer(tokens, request);
+      const std::string answer = Answer(&tokens, request);
       alarm(0);
       if (!WriteMessage(answer)) break;
     }

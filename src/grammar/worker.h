@@ -2,8 +2,9 @@
 // server: it is stopped from outside when a compile takes too long, and its memory is limited.
 //
 // Messages go both ways over one socket, its descriptor 0: a length of four bytes (this machine's
-// order), then so many bytes. First the vocabulary; then for every grammar its kind and text, each
-// answered by a status byte and xgrammar's serialised grammar, or a sentence.
+// order), then so many bytes. First the vocabulary; then for every grammar its kind, whether it
+// names tokens, and its text, each answered by a status byte and xgrammar's serialised grammar, or
+// a sentence.
 #pragma once
 
 #include <sys/types.h>
@@ -19,9 +20,6 @@
 #include "grammar/vocabulary.h"
 
 namespace vivace::grammar {
-
-// The child's side: serves descriptor 0 until it closes. The exit code.
-int RunWorker();
 
 // The server's side. One thread at a time. The child is started when it is first needed and again
 // after it was stopped or has died.

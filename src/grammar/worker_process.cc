@@ -160,8 +160,8 @@ Result<std::string> WorkerProcess::Compile(const Lowered& text, std::chrono::mil
   VIVACE_RETURN_IF_ERROR(Start(Clock::now() + kStartTime));
   const auto deadline = Clock::now() + time;
   std::string answer;
-  if (!Send(std::string(1, static_cast<char>(text.kind)) + text.text, deadline) ||
-      !Receive(&answer, deadline)) {
+  const char head[2] = {static_cast<char>(text.kind), static_cast<char>(text.names_tokens)};
+  if (!Send(std::string(head, sizeof(head)) + text.text, deadline) || !Receive(&answer, deadline)) {
     const bool late = Clock::now() >= deadline;
     Stop();
     return Fail(ErrorCode::kInvalidArgument, "grammar_too_complex", "", "{} (limit {} ms)",

@@ -18,7 +18,15 @@ using testing::kLogits;
 using testing::Schema;
 using testing::Spec;
 
-std::shared_ptr<const Vocabulary> Tokens() { return Vocabulary::From(*JsonTokenizer(), kLogits); }
+std::shared_ptr<const Vocabulary> Tokens() {
+  return Vocabulary::From(*JsonTokenizer(), kLogits, {testing::kEos});
+}
+
+GrammarCompilerConfig InWorker() {
+  GrammarCompilerConfig config;
+  config.worker = {VIVACE_GRAMMAR_WORKER};
+  return config;
+}
 
 Lowered Text(const GrammarSpec& spec) { return *Lower(spec); }
 
@@ -43,7 +51,8 @@ TEST(GrammarWorker, CompilesAndLivesOn) {
   EXPECT_THAT(*first, ::testing::StartsWith("{"));
   const pid_t pid = worker.pid();
   EXPECT_GT(pid, 0);
-  const auto bad = worker.Compile({Lowered::Kind::kEbnf, "root ::= nothing"}, milliseconds(5000));
+  const auto bad =
+      worker.Compile({Lowered::Kind::kEbnf, "root ::= nothing", false}, milliseconds(5000));
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error().reason, "bad_grammar");
   ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
@@ -82,8 +91,7 @@ TEST(GrammarWorker, ThatCannotStartIsOurFault) {
 }
 
 TEST(GrammarWorker, GivesWhatThisProcessWouldHave) {
-  const auto outside = NewGrammarCompiler(
-      *JsonTokenizer(), kLogits, {.worker = {VIVACE_GRAMMAR_WORKER}, .max_compile_ms = 5000});
+  const auto outside = NewGrammarCompiler(JsonTokenizer(), kLogits, InWorker());
   const GrammarSpec spec = Schema(R"({"type":"object","properties":{"a":{"type":"array",
       "items":{"type":"string","minLength":1},"minItems":2}},"required":["a"]})");
   const auto there = outside->Compile(spec), here = testing::InProcess().Compile(spec);
@@ -96,8 +104,7 @@ TEST(GrammarWorker, GivesWhatThisProcessWouldHave) {
 }
 
 TEST(GrammarWorker, ManyAskAtOnce) {
-  const auto compiler = NewGrammarCompiler(
-      *JsonTokenizer(), kLogits, {.worker = {VIVACE_GRAMMAR_WORKER}, .max_compile_ms = 5000});
+  const auto compiler = NewGrammarCompiler(JsonTokenizer(), kLogits, InWorker());
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {

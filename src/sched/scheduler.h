@@ -44,6 +44,7 @@
 #include "sched/chunk_budget.h"
 #include "sched/sequence.h"
 #include "sched/step_plan.h"
+#include "sched/wait_cause.h"
 
 namespace vivace {
 
@@ -183,6 +184,8 @@ class Scheduler final {
 
   bool idle() const { return running_.empty() && waiting_.empty(); }
   SchedulerStats stats() const;
+  // Why the first that waits did not start in the last Plan.
+  WaitCause wait_cause() const { return wait_cause_; }
 
   // For tests: recomputes counts from the sequences themselves; empty if all is as it should be,
   // else what is not.
@@ -202,7 +205,7 @@ class Scheduler final {
   void PlanOutputs(StepPlan* plan, PlanChanges* changes);
   void PlanAppended(StepPlan* plan);
   void PlanRunningPrompts(StepPlan* plan);
-  void PlanWaiting(StepPlan* plan, PlanChanges* changes);
+  WaitCause PlanWaiting(StepPlan* plan, PlanChanges* changes);
   bool MakeRoom(size_t running_index, PlanChanges* changes);
   Sequence* LastThatFrees(size_t running_index) const;
   void Preempt(Sequence* sequence, PlanChanges* changes);
@@ -241,6 +244,7 @@ class Scheduler final {
   uint64_t next_arrival_ = 0;
   uint64_t step_ = 0;
   bool in_flight_ = false;
+  WaitCause wait_cause_ = WaitCause::kNone;
   SchedulerStats counters_;  // prefix_*, preemptions, mixed_*
 };
 

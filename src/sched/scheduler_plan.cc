@@ -21,7 +21,7 @@ void Scheduler::Plan(StepPlan* plan, PlanChanges* changes) {
   PlanOutputs(plan, changes);
   PlanRunningPrompts(plan);
   // What a preemption has just freed belongs to those it was done for.
-  if (changes->preempted.empty()) PlanWaiting(plan, changes);
+  wait_cause_ = changes->preempted.empty() ? PlanWaiting(plan, changes) : WaitCause::kKvRoom;
 
   plan->step = ++step_;
   in_flight_ = !plan->empty();
@@ -122,21 +122,24 @@ void Scheduler::PlanRunningPrompts(StepPlan* plan) {
   }
 }
 
-void Scheduler::PlanWaiting(StepPlan* plan, PlanChanges* changes) {
+// Says why it ended before all had started.
+WaitCause Scheduler::PlanWaiting(StepPlan* plan, PlanChanges* changes) {
   for (size_t i = 0; i < waiting_.size();) {
-    if (free_slots_.empty() || BudgetLeft(*plan) == 0) return;
+    if (free_slots_.empty()) return WaitCause::kSequences;
+    if (BudgetLeft(*plan) == 0) return WaitCause::kTokens;
     Sequence* sequence = waiting_[i];
     if (sequence->waits_for_leader) {
       ++i;
       continue;
     }
-    if (!budget_.HasRoom(sequence->length())) return;
-    if (!TryStart(sequence, changes)) return;
+    if (!budget_.HasRoom(sequence->length())) return WaitCause::kTokens;
+    if (!TryStart(sequence, changes)) return WaitCause::kKvRoom;
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
     const int32_t chunk = TakeChunk(*sequence, *plan);
     AddItem(sequence, chunk, plan);
     plan->prefill_tokens += chunk;
   }
+  return WaitCause::kNone;
 }
 
 // Takes the cache and a slot, if there is room.

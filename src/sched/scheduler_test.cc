@@ -314,11 +314,28 @@ TEST_F(SchedulerTest, AHeadThatDoesNotFitIsNotOvertaken) {
   while (finished.count(1) == 0) {
     EXPECT_EQ(cached.count(3), 0u);
     Step();
+    EXPECT_EQ(scheduler->wait_cause(), WaitCause::kKvRoom);
   }
   Step();
   EXPECT_EQ(cached.count(2), 1u);
   Drain();
   ExpectIdle();
+}
+
+TEST_F(SchedulerTest, SaysWhatTheNextOneWaitsFor) {
+  SchedulerConfig config = SmallConfig();
+  config.max_num_seqs = 2;
+  Start(config);
+  EXPECT_EQ(scheduler->wait_cause(), WaitCause::kNone);
+  Add(1, Prompt(70, 0), 4);
+  Add(2, Prompt(4, 1000), 4);
+  Add(3, Prompt(4, 2000), 4);
+  Step();
+  EXPECT_EQ(scheduler->wait_cause(), WaitCause::kTokens) << "the first takes all of the step";
+  Step();
+  EXPECT_EQ(scheduler->wait_cause(), WaitCause::kSequences);
+  Drain();
+  EXPECT_EQ(scheduler->wait_cause(), WaitCause::kNone);
 }
 
 TEST_F(SchedulerTest, OutOfBlocksPreemptsTheLatestOfTheLowestPriority) {

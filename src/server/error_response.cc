@@ -81,14 +81,17 @@ std::string ErrorBody(const Error& error, ErrorShape shape) {
   return ErrorBody(MappingOf(error.code).status, error, shape);
 }
 
-Headers ErrorHeaders(const Error& error) {
+Headers ErrorHeaders(const Error& error, int retry_after_s) {
   Headers headers = {{"content-type", "application/json"}};
-  if (MappingOf(error.code).retry) headers.emplace_back("retry-after", kRetryAfter);
+  if (MappingOf(error.code).retry) {
+    headers.emplace_back("retry-after", std::to_string(retry_after_s));
+  }
   return headers;
 }
 
-void SendError(Exchange& exchange, const Error& error, ErrorShape shape) {
-  exchange.Send(HttpStatus(error.code), ErrorHeaders(error), ErrorBody(error, shape));
+void SendError(Exchange& exchange, const Error& error, ErrorShape shape, int retry_after_s) {
+  exchange.Send(HttpStatus(error.code), ErrorHeaders(error, retry_after_s),
+                ErrorBody(error, shape));
 }
 
 }  // namespace vivace::server

@@ -20,8 +20,9 @@ std::string ErrorBody(const Error& error, ErrorShape shape = ErrorShape::kOpenAi
 // The same where the HTTP status is not that of the error's kind.
 std::string ErrorBody(int status, const Error& error, ErrorShape shape);
 // Headers of an error answer: content type; Retry-After where trying again makes sense.
-Headers ErrorHeaders(const Error& error);
+Headers ErrorHeaders(const Error& error, int retry_after_s = 1);
 
-void SendError(Exchange& exchange, const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
+void SendError(Exchange& exchange, const Error& error, ErrorShape shape = ErrorShape::kOpenAi,
+               int retry_after_s = 1);
 
 }  // namespace vivace::server

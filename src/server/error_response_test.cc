@@ -57,11 +57,12 @@ TEST(ErrorResponse, InternalsStayInside) {
 
 TEST(ErrorResponse, RetryAfterWhereItHelps) {
   testing::FakeExchange busy("POST", "/", "");
-  SendError(busy, {ErrorCode::kResourceExhausted, "server_is_overloaded", "full", ""});
+  SendError(busy, {ErrorCode::kResourceExhausted, "server_is_overloaded", "full", ""},
+            ErrorShape::kOpenAi, 7);
   EXPECT_EQ(busy.status(), 503);
-  EXPECT_NE(busy.header("retry-after"), "");
+  EXPECT_EQ(busy.header("retry-after"), "7");
   testing::FakeExchange wrong("POST", "/", "");
-  SendError(wrong, {ErrorCode::kInvalidArgument, "x", "x", ""});
+  SendError(wrong, {ErrorCode::kInvalidArgument, "x", "x", ""}, ErrorShape::kOpenAi, 7);
   EXPECT_EQ(wrong.header("retry-after"), "");
 }
 

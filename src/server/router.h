@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/access/access_control.h"
 #include "server/error_response.h"
 #include "server/http/http.h"
 #include "server/params/request_params.h"
@@ -25,6 +26,7 @@ struct Route {
   // none).
   std::string_view summary = "";
   EndpointSet parameters = 0;
+  AccessLevel access = AccessLevel::kKey;
 };
 
 class Router {
@@ -40,6 +42,10 @@ class Router {
   std::span<const Route> routes() const { return routes_; }
   Match Find(std::string_view method, std::string_view path) const;
 
+  // What a match asks of the caller; where there is nothing, a key before that is said.
+  static AccessLevel AccessOf(const Match& match) {
+    return match.route != nullptr ? match.route->access : AccessLevel::kKey;
+  }
   // The error of a failed match.
   static Error ErrorOf(const Match& match, std::string_view method, std::string_view path);
 

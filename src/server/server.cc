@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/utf8.h"
 
 namespace vivace::server {
@@ -30,6 +31,13 @@ Status CheckServedName(std::string_view name) {
 
 }  // namespace
 
+Status Server::CheckAccess(const ServerConfig& config) {
+  VIVACE_RETURN_IF_ERROR(LoadKeys(config.keys));
+  VIVACE_RETURN_IF_ERROR(Cors::Make(config.cors));
+  if (config.tls.enabled()) VIVACE_RETURN_IF_ERROR(TlsContext::Load(config.tls));
+  return {};
+}
+
 Result<std::unique_ptr<Server>> Server::Create(const ServerConfig& config, ServerModel model) {
   if (config.served_model_names.empty()) {
     return Fail(ErrorCode::kInvalidArgument, "no_model_name", "served-model-name",
@@ -47,23 +55,81 @@ Result<std::unique_ptr<Server>> Server::Create(const ServerConfig& config, Serve
   served.eos_ids = std::move(model.eos_ids);
   served.vocab = server->engine_->limits().vocab;
   served.max_model_len = server->engine_->limits().max_model_len;
+  served.grammar = NewGrammarCompiler(model.tokenizer, served.vocab,
+                                      {.eos_ids = served.eos_ids,
+                                       .worker = config.grammar_worker,
+                                       .max_compile_ms = limits::kMaxGrammarCompileMs});
   served.created_s = WallSeconds();
   served.longest_token_bytes = LongestTokenBytes(*model.tokenizer);
+  ServiceOptions options = config.service;
+  VIVACE_ASSIGN(options.keys, LoadKeys(config.keys));
+  options.public_metrics = config.keys.public_metrics;
+  VIVACE_ASSIGN(options.cors, Cors::Make(config.cors));
+  HttpOptions http = config.http;
+  if (config.tls.enabled()) {
+    VIVACE_ASSIGN(http.tls, TlsContext::Load(config.tls));
+  }
   server->service_ =
-      std::make_unique<Service>(std::move(served), server->engine_.get(), config.service);
+      std::make_unique<Service>(std::move(served), server->engine_.get(), std::move(options));
   Service* service = server->service_.get();
-  VIVACE_ASSIGN(
-      server->http_,
-      HttpServer::Listen(
-          config.http, [service](const HttpRequest& request) { return service->Check(request); },
-          [service](ExchangePtr exchange) { service->Handle(std::move(exchange)); }));
+  VIVACE_ASSIGN(server->http_,
+                HttpServer::Listen(
+                    http, [service](const HttpRequest& request) { return service->Check(request); },
+                    [service](ExchangePtr exchange) { service->Handle(std::move(exchange)); }));
   service->Attach(server->http_.get());
+  server->WatchFiles(config);
   return server;
+}
+
+// ---- keys and certificates that change ----------------------------------------------------------
+
+void Server::WatchFiles(const ServerConfig& config) {
+  std::vector<FileWatch::Item> items;
+  std::vector<std::string> key_files;
+  for (const std::string& file : {config.keys.api_key_file, config.keys.admin_key_file}) {
+    if (!file.empty()) key_files.push_back(file);
+  }
+  if (!key_files.empty()) {
+    items.push_back({std::move(key_files), /*poll=*/true,
+                     [this, options = config.keys] { ReloadKeys(options); }});
+  }
+  if (config.tls.enabled()) {
+    items.push_back({{config.tls.certificate_file, config.tls.key_file, config.tls.ca_file},
+                     config.refresh_tls,
+                     [this, options = config.tls] { ReloadTls(options); }});
+  }
+  if (!items.empty()) files_ = std::make_unique<FileWatch>(std::move(items));
+}
+
+void Server::ReloadFiles() {
+  if (files_ != nullptr) files_->ReloadAll();
+}
+
+void Server::ReloadKeys(const KeyOptions& options) {
+  auto keys = LoadKeys(options);
+  if (!keys) {
+    log::Warn("the API keys stay as they were", {{"why", keys.error().message}});
+    return;
+  }
+  log::Info("the API keys were read again",
+            {{"keys", (*keys)->users.size()}, {"admin_keys", (*keys)->admins.size()}});
+  http_->Post([this, keys = std::move(*keys)] { service_->UseKeys(keys); });
+}
+
+void Server::ReloadTls(const TlsOptions& options) {
+  auto tls = TlsContext::Load(options);
+  if (!tls) {
+    log::Warn("the TLS certificate stays as it was", {{"why", tls.error().message}});
+    return;
+  }
+  log::Info("the TLS certificate was read again; new connections use it");
+  http_->UseTls(std::move(*tls));
 }
 
 // The engine's thread wakes the loop and prep threads post to it, so both end before the loop does;
 // what the loop still holds refers to the service.
 Server::~Server() {
+  files_.reset();  // its thread posts to the loop
   if (engine_ != nullptr) engine_->Stop();
   if (service_ != nullptr) service_->StopPrep();
   http_.reset();

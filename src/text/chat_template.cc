@@ -114,8 +114,9 @@ Status CutAfterFinalMessage(std::string_view final_text, RenderedPrompt& prompt)
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(jinja::Template parsed)
+ChatTemplate::ChatTemplate(jinja::Template parsed, std::string source)
     : template_(std::move(parsed)),
+      source_(std::move(source)),
       uses_tools_(Reads("tools")),
       string_content_only_(!jinja::IteratesContent(template_.ast())) {
   accepts_system_role_ = ProbeSystemRole();
@@ -123,7 +124,7 @@ ChatTemplate::ChatTemplate(jinja::Template parsed)
 
 Result<ChatTemplate> ChatTemplate::Parse(std::string source) {
   VIVACE_ASSIGN(jinja::Template parsed, jinja::Template::Parse(source));
-  return ChatTemplate(std::move(parsed));
+  return ChatTemplate(std::move(parsed), std::move(source));
 }
 
 bool ChatTemplate::Reads(std::string_view name) const {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/ids.h"
 #include "text/tokenizer.h"
@@ -19,7 +20,9 @@ namespace vivace {
 
 class Detokenizer {
  public:
-  Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special);
+  // `shown`: control tokens that are not left out though `skip_special` is set.
+  Detokenizer(std::shared_ptr<const Tokenizer> tokenizer, bool skip_special,
+              std::vector<TokenId> shown = {});
 
   // The view holds until the next call.
   std::string_view Push(TokenId id);
@@ -31,6 +34,7 @@ class Detokenizer {
  private:
   std::shared_ptr<const Tokenizer> tokenizer_;
   bool skip_special_;
+  std::vector<TokenId> shown_;
   std::optional<Decoder::Stream> stream_;  // where tokens are not simply their bytes
   std::string pending_;  // the begin of a character, at most 3 bytes between calls
   std::string out_;

@@ -42,6 +42,8 @@ TEST(Detokenizer, SpecialTokensAsAsked) {
   Detokenizer skips(tokenizer, true), keeps(tokenizer, false);
   EXPECT_EQ(skips.Push(261), "");
   EXPECT_EQ(keeps.Push(261), "<|end|>");
+  Detokenizer shows(tokenizer, true, {261});
+  EXPECT_EQ(shows.Push(261), "<|end|>");
   EXPECT_EQ(skips.Push(262), "<think>");  // a word, not a control token
   EXPECT_EQ(skips.Push(1 << 25), "");     // no such token
   EXPECT_EQ(skips.Push(-1), "");

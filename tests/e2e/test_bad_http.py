@@ -73,9 +73,6 @@ def test_http(mini, case, step):
     alive(mini)
 
 
-NEED_GRAMMAR = ("api/schema_control", "api/grammar_control")  # structured output is refused by name so far
-
-
 @pytest.mark.parametrize("case", cases("api"), ids=lambda c: c["name"])
 def test_api(mini, case):
     answer = requests.post(mini.base + case["route"], data=(BAD / case["name"]).read_bytes(),
@@ -83,8 +80,6 @@ def test_api(mini, case):
     allowed = case["status"]
     if "ignored" in case.get("note", ""):
         allowed = [*allowed, 200]
-    if case["name"].startswith(NEED_GRAMMAR):
-        allowed = [400]
     assert answer.status_code in allowed, answer.text[:300]
     answer.json()
     if answer.status_code != 200:

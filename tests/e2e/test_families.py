@@ -45,6 +45,16 @@ def check_case(server, case):
         assert got == want
 
 
+def check_answers(model, folder):
+    """`model` served on the fp32 tier, against the reference in `folder`."""
+    server = Server(model, "--isa", "reference", "--kv-cache-memory-bytes", "16MiB")
+    try:
+        for case in json.loads((folder / "reference.json").read_text())["cases"]:
+            check_case(server, case)
+    finally:
+        assert server.stop() == 0
+
+
 @pytest.mark.parametrize("form", ["config.json", "config.v4.json", "gguf"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_answers_as_transformers(tmp_path, family, form):
@@ -53,12 +63,7 @@ def test_answers_as_transformers(tmp_path, family, form):
         hf_to_gguf.Converter(TINY / family).write(str(model), "F32")
     else:
         model = folder_with(tmp_path, family, form)
-    server = Server(model, "--isa", "reference", "--kv-cache-memory-bytes", "16MiB")
-    try:
-        for case in json.loads((TINY / family / "reference.json").read_text())["cases"]:
-            check_case(server, case)
-    finally:
-        assert server.stop() == 0
+    check_answers(model, TINY / family)
 
 
 def test_recurrent_states_stay_with_their_sequence(make_server):

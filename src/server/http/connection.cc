@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "server/http/error_body.h"
@@ -15,7 +16,6 @@ namespace vivace::server {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 
 constexpr int kLingerMs = 2'000;
 
@@ -27,6 +27,8 @@ constexpr Rejection kTooManyBodies = {503, "server_is_overloaded",
                                       "The server is reading all the bodies it can hold; try again "
                                       "later."};
 constexpr Rejection kShuttingDown = {503, "shutting_down", "The server is shutting down."};
+constexpr Rejection kNotTls = {400, "tls_required",
+                               "This port speaks TLS: use https:// in the address."};
 constexpr Rejection kInternal = {500, "internal_error",
                                  "The server failed to answer this request."};
 
@@ -40,18 +42,20 @@ size_t MaxReadingBytes(const HttpOptions& options) {
 
 }  // namespace
 
-Connection::Connection(std::shared_ptr<Loop> loop, tcp::socket socket)
+Connection::Connection(std::shared_ptr<Loop> loop, Socket socket)
     : loop_(std::move(loop)),
-      socket_(std::move(socket)),
+      stream_(std::move(socket), loop_->options.tls.get()),
       deadline_(loop_->io),
       stall_timer_(loop_->io) {}
 
 void Connection::Start() {
-  ErrorCode error;
-  socket_.set_option(tcp::no_delay(true), error);
-  if (!error) socket_.non_blocking(true, error);
-  if (error) return Close();  // the client is gone already
-  BeIdle();
+  if (!stream_.Prepare()) return Close();
+  if (stream_.secure()) {
+    phase_ = Phase::kHandshake;
+    SetDeadline(loop_->options.header_timeout_ms);
+  } else {
+    BeIdle();
+  }
   ArmRead();
 }
 
@@ -63,7 +67,7 @@ void Connection::ArmRead() {
     return ArmHangUp();
   }
   read_armed_ = true;
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const ErrorCode& error) {
+  stream_.WhenReadable([self = shared_from_this()](const ErrorCode& error) {
     self->read_armed_ = false;
     if (!error) self->OnReadable();
   });
@@ -73,7 +77,7 @@ void Connection::ArmRead() {
 void Connection::ArmHangUp() {
   if (hang_up_armed_) return;
   hang_up_armed_ = true;
-  socket_.async_wait(tcp::socket::wait_error, [self = shared_from_this()](const ErrorCode& error) {
+  stream_.WhenBroken([self = shared_from_this()](const ErrorCode& error) {
     self->hang_up_armed_ = false;
     if (!error) self->Close();
   });
@@ -81,18 +85,51 @@ void Connection::ArmHangUp() {
 
 void Connection::OnReadable() {
   if (closed_) return;
-  ErrorCode error;
-  const size_t bytes = socket_.read_some(asio::buffer(loop_->scratch), error);
-  if (error == asio::error::would_block || error == asio::error::interrupted) return ArmRead();
-  if (error) return OnPeerClosed(error == asio::error::eof);
+  if (phase_ == Phase::kHandshake) return Handshake();
+  const IoResult got = stream_.Read(loop_->scratch);
+  if (got.state == IoState::kWantRead) return ArmRead();
+  if (got.state == IoState::kWantWrite) return ReadWhenWritable();
+  if (got.state != IoState::kDone) return OnPeerClosed(got.state == IoState::kEnd);
   if (phase_ == Phase::kLinger) {
-    discarded_bytes_ += bytes;
+    discarded_bytes_ += got.bytes;
     if (discarded_bytes_ > limits::kMaxDiscardBytes) return Close();
   } else {
-    in_.append(loop_->scratch.data(), bytes);
+    in_.append(loop_->scratch.data(), got.bytes);
     Advance();
   }
   ArmRead();
+}
+
+// TLS sends things of its own while it reads.
+void Connection::ReadWhenWritable() {
+  read_armed_ = true;
+  stream_.WhenWritable([self = shared_from_this()](const ErrorCode& error) {
+    self->read_armed_ = false;
+    if (!error) self->OnReadable();
+  });
+}
+
+void Connection::Handshake() {
+  const IoState state = stream_.Handshake().state;
+  switch (state) {
+    case IoState::kDone:
+      BeIdle();
+      return ArmRead();
+    case IoState::kWantRead:
+      return ArmRead();
+    case IoState::kWantWrite:
+      return ReadWhenWritable();
+    case IoState::kPlainHttp:
+      stream_.GoPlain();
+      return Reject(kNotTls);
+    case IoState::kEnd:
+    case IoState::kFailed:
+      break;
+  }
+  log::Debug("TLS handshake failed");
+  stream_.GoPlain();  // OpenSSL's alert is with the kernel; the client shall see it
+  Linger();
+  Flush();
 }
 
 // An unanswered client that has left is gone, half-closed or not; answers already made still go
@@ -108,6 +145,9 @@ void Connection::Advance() {
   bool more = true;
   while (more && !closed_) {
     switch (phase_) {
+      case Phase::kHandshake:
+        more = false;
+        break;
       case Phase::kIdle:
         if (in_.empty()) {
           more = false;
@@ -152,11 +192,14 @@ bool Connection::ReadHead() {
 bool Connection::OnHead() {
   keep_alive_ = head_.request.keep_alive;
   head_only_ = head_.request.method == "HEAD";
+  answer_headers_.clear();
+  head_.request.arrived_ns = SteadyNanos();
   if (loop_->check) {
     try {
       HttpServer::Refusal verdict = loop_->check(head_.request);
       if (verdict.status != 0) return Refuse(verdict);
       head_.request.ticket = std::move(verdict.ticket);
+      answer_headers_ = std::move(verdict.headers);
     } catch (const std::exception& e) {
       log::Error("header check threw", {{"what", e.what()}});
       Reject(kInternal);
@@ -200,7 +243,9 @@ void Connection::Reject(const Rejection& rejection) {
   head_ = {};
   keep_alive_ = false;
   Headers headers = {{"Content-Type", "application/json"}};
-  if (rejection.status == 503) headers.emplace_back("Retry-After", kRetryAfter);
+  if (rejection.status == 503) {
+    headers.emplace_back("Retry-After", std::to_string(loop_->retry_after_s));
+  }
   Respond(rejection.status, headers,
           ErrorBody(rejection.status, rejection.message, rejection.code));
   Linger();
@@ -282,6 +327,7 @@ void Connection::OnDeadline() {
     case Phase::kBody:
       Reject(kBodyTimeout);
       break;
+    case Phase::kHandshake:
     case Phase::kIdle:
     case Phase::kAnswering:
     case Phase::kLinger:
@@ -317,9 +363,7 @@ void Connection::Linger() {
 void Connection::Shut(bool reset) {
   if (closed_) return;
   closed_ = true;
-  ErrorCode ignored;
-  if (reset) socket_.set_option(tcp::socket::linger(true, 0), ignored);
-  socket_.close(ignored);
+  stream_.Close(reset);
   deadline_.cancel();
   stall_timer_.cancel();
   EndIdle();

@@ -1,6 +1,7 @@
 // One client's socket: reads requests, hands them over one at a time, writes their answers.
 //
-//   kIdle -> kHead -> [kBody] -> kAnswering -> kIdle, or at any point -> kLinger -> closed
+//   [kHandshake] -> kIdle -> kHead -> [kBody] -> kAnswering -> kIdle, or at any point -> kLinger ->
+//   closed
 //
 // A read is armed in every phase, as a wait without a buffer: idle connections cost no read memory,
 // and a client that leaves during kAnswering is seen at once. kLinger is the end of a connection
@@ -21,12 +22,13 @@
 #include "server/http/http.h"
 #include "server/http/loop.h"
 #include "server/http/policy.h"
+#include "server/http/stream.h"
 
 namespace vivace::server {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<Loop> loop, boost::asio::ip::tcp::socket socket);
+  Connection(std::shared_ptr<Loop> loop, Socket socket);
 
   void Start();
   void Close() { Shut(/*reset=*/false); }
@@ -48,13 +50,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   using ErrorCode = boost::system::error_code;
-  enum class Phase { kIdle, kHead, kBody, kAnswering, kLinger };
+  enum class Phase { kHandshake, kIdle, kHead, kBody, kAnswering, kLinger };
   enum class Answer { kNone, kPending, kStreaming, kComplete };
 
   // Reading.
   void ArmRead();
   void ArmHangUp();
   void OnReadable();
+  void ReadWhenWritable();
+  void Handshake();
   void OnPeerClosed(bool orderly);
   void Advance();
   bool ReadHead();
@@ -75,7 +79,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Writing.
   void Flush();
   void WriteSome();
-  void OnWritten(const ErrorCode& error, size_t bytes);
+  void AwaitWrite(IoState state);
   void OnFlushed();
   void ArmStallTimer(int64_t delay_nanos);
 
@@ -88,7 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Shut(bool reset);
 
   const std::shared_ptr<Loop> loop_;
-  boost::asio::ip::tcp::socket socket_;
+  Stream stream_;
   boost::asio::steady_timer deadline_;     // of the phase
   boost::asio::steady_timer stall_timer_;  // of the write
   uint64_t deadline_serial_ = 0;           // tells a set deadline from one that fired before
@@ -104,7 +108,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool hang_up_armed_ = false;
   std::string in_;  // read and not yet used
   HeadScanner scanner_;
-  ParsedHead head_;  // of the request being read or answered
+  ParsedHead head_;         // of the request being read or answered
+  Headers answer_headers_;  // what the HeaderCheck adds to its answer
   ChunkDecoder chunks_{0};
   size_t counted_bytes_ = 0;  // of the body, in Loop::reading_bytes
   size_t discarded_bytes_ = 0;

@@ -11,7 +11,6 @@ namespace vivace::server {
 namespace {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 
 constexpr size_t kKeptBufferBytes = 64 * 1024;  // larger ones are given back once written
 
@@ -59,7 +58,13 @@ void Connection::WriteHead(int status, const Headers& headers, size_t length, bo
   if (loop_->draining) keep_alive_ = false;
   shape.keep_alive = keep_alive_;
   chunked_ = shape.framing == AnswerFraming::kChunked;
-  out_ += ResponseHead(shape, headers, WallSeconds());
+  if (answer_headers_.empty()) {
+    out_ += ResponseHead(shape, headers, WallSeconds());
+    return;
+  }
+  Headers all = headers;
+  all.insert(all.end(), answer_headers_.begin(), answer_headers_.end());
+  out_ += ResponseHead(shape, all, WallSeconds());
 }
 
 void Connection::Write(uint64_t serial, std::string_view bytes) {
@@ -117,6 +122,7 @@ void Connection::FinishAnswer() {
   if (active_) --loop_->active_exchanges;
   active_ = false;
   head_ = {};
+  answer_headers_.clear();
   head_only_ = false;
   if (!keep_alive_ || loop_->draining) {
     Linger();
@@ -140,39 +146,45 @@ void Connection::Flush() {
   });
 }
 
+// As far as the kernel takes it now; the rest once it takes more.
 void Connection::WriteSome() {
-  if (closed_ || write_busy_) return;
-  if (written_ == writing_.size()) {
-    if (writing_.capacity() > kKeptBufferBytes) writing_ = std::string();
-    writing_.clear();
-    written_ = 0;
-    if (out_.empty()) return OnFlushed();
-    writing_.swap(out_);
+  while (!closed_ && !write_busy_) {
+    if (written_ == writing_.size()) {
+      if (writing_.capacity() > kKeptBufferBytes) writing_ = std::string();
+      writing_.clear();
+      written_ = 0;
+      if (out_.empty()) return OnFlushed();
+      writing_.swap(out_);
+    }
+    const IoResult sent = stream_.Write(std::string_view(writing_).substr(written_));
+    if (sent.state == IoState::kWantRead || sent.state == IoState::kWantWrite) {
+      return AwaitWrite(sent.state);
+    }
+    if (sent.state != IoState::kDone) return Close();  // the client is gone
+    written_ += sent.bytes;
   }
+}
+
+void Connection::AwaitWrite(IoState state) {
   write_busy_ = true;
   last_progress_nanos_ = SteadyNanos();
   if (!stall_armed_) ArmStallTimer(int64_t{loop_->options.write_stall_ms} * 1'000'000);
-  socket_.async_write_some(asio::buffer(writing_.data() + written_, writing_.size() - written_),
-                           [self = shared_from_this()](const ErrorCode& error, size_t bytes) {
-                             self->OnWritten(error, bytes);
-                           });
-}
-
-void Connection::OnWritten(const ErrorCode& error, size_t bytes) {
-  write_busy_ = false;
-  if (closed_) return;
-  if (error) return Close();  // the client is gone
-  written_ += bytes;
-  WriteSome();
+  auto ready = [self = shared_from_this()](const ErrorCode& error) {
+    self->write_busy_ = false;
+    if (!error) self->WriteSome();
+  };
+  if (state == IoState::kWantRead) {
+    stream_.WhenReadable(std::move(ready));
+  } else {
+    stream_.WhenWritable(std::move(ready));
+  }
 }
 
 void Connection::OnFlushed() {
   if (phase_ == Phase::kLinger) {
     answer_ = Answer::kNone;
     if (peer_closed_) return Close();
-    ErrorCode error;
-    socket_.shutdown(tcp::socket::shutdown_send, error);
-    if (error) Close();
+    if (!stream_.EndSending()) Close();
     return;
   }
   if (answer_ == Answer::kComplete) FinishAnswer();

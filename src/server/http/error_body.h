@@ -6,9 +6,6 @@
 
 namespace vivace::server {
 
-// Seconds, for Retry-After: a full queue of short answers moves within a few.
-inline constexpr const char* kRetryAfter = "2";
-
 // {"error":{"message":M,"type":T,"param":P,"code":C}}; an empty `param` or `code` becomes null. The
 // type follows from the status: "invalid_request_error" below 500, "server_error" from there.
 std::string ErrorBody(int status, std::string_view message, std::string_view code,

@@ -25,6 +25,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
   std::string body;
   bool keep_alive = true;
+  int64_t arrived_ns = 0;  // steady clock, when the headers were in
   // What the HeaderCheck attached (a guard, say); released when the exchange is over, or
   // when the body never comes.
   std::shared_ptr<void> ticket;
@@ -72,12 +73,16 @@ class Exchange {
 using ExchangePtr = std::shared_ptr<Exchange>;
 using Handler = std::function<void(ExchangePtr)>;
 
+class TlsContext;
+
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  uint16_t port = 8000;            // 0: any free port
-  size_t max_body_bytes = 0;       // 0: limits::kMaxBodyBytes
-  size_t max_reading_bytes = 0;    // 0: limits::kMaxReadingBytes
-  int header_timeout_ms = 10'000;  // absolute, from the first byte
+  uint16_t port = 8000;  // 0: any free port
+  std::string uds = {};  // path of a Unix socket to listen on instead; empty: host and port
+  std::shared_ptr<const TlsContext> tls = nullptr;  // null: plain
+  size_t max_body_bytes = 0;                        // 0: limits::kMaxBodyBytes
+  size_t max_reading_bytes = 0;                     // 0: limits::kMaxReadingBytes
+  int header_timeout_ms = 10'000;  // absolute, from the first byte; as much for a TLS handshake
   int body_timeout_ms = 30'000;
   int idle_timeout_ms = 60'000;  // keep-alive
   int write_stall_ms = 30'000;   // without any progress of a pending write
@@ -89,8 +94,8 @@ class HttpServer {
   // Called when the headers of a request are in, before its body is read: an error answer refuses
   // the request from the header alone (admission, unknown route, method).
   struct Refusal {
-    int status = 0;  // 0: go on
-    Headers headers;
+    int status = 0;   // 0: go on
+    Headers headers;  // of the refusal; if the request goes on, added to its answer
     std::string body;
     std::shared_ptr<void> ticket;  // for HttpRequest::ticket, if the request goes on
   };
@@ -106,6 +111,9 @@ class HttpServer {
   // Runs the event loop on the calling thread until Stop.
   virtual void Run() = 0;
 
+  // Any thread: connections accepted from now on speak by this context; the others keep theirs.
+  virtual void UseTls(std::shared_ptr<const TlsContext> tls) = 0;
+
   // Any thread: runs `work` on the loop.
   virtual void Post(std::function<void()> work) = 0;
   // Any thread, wait-free, coalescing: runs the OnWake callback on the loop soon. For the engine.
@@ -118,6 +126,8 @@ class HttpServer {
   // close" from now on. New connections are still taken, so that probes can see the drain; what
   // the HeaderCheck lets in is answered.
   virtual void BeginDrain() = 0;
+  // Loop thread: what Retry-After says of the refusals that are made here (503).
+  virtual void SetRetryAfter(int seconds) = 0;
   virtual int open_connections() const = 0;
   // Answers not wholly taken by the kernel yet.
   virtual int active_exchanges() const = 0;

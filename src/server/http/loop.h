@@ -28,6 +28,7 @@ struct Loop {
   std::function<void()> room_made;  // a connection closed or became idle: the acceptor may go on
   int active_exchanges = 0;
   size_t reading_bytes = 0;  // of bodies that are not complete, of all connections
+  int retry_after_s = 1;
   bool draining = false;
   std::atomic<bool> ended{false};  // the server is gone; an Exchange may outlive it
 };

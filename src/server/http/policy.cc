@@ -51,9 +51,9 @@ constexpr Rejection kBadExpect = {417, "expectation_failed",
                                   "The only expectation met is `100-continue`."};
 
 // Sorted for binary search.
-constexpr std::array<std::string_view, 7> kSingletons = {
-    "authorization", "content-encoding", "content-length", "content-type", "expect",
-    "host",          "transfer-encoding"};
+constexpr std::array<std::string_view, 8> kSingletons = {
+    "authorization", "content-encoding",  "content-length", "content-type", "expect",
+    "host",          "transfer-encoding", "x-api-key"};
 
 constexpr std::array<bool, 256> CharSet(std::string_view extra) {
   std::array<bool, 256> set{};

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,12 +18,14 @@
 #include "server/http/connection.h"
 #include "server/http/http.h"
 #include "server/http/loop.h"
+#include "server/http/unix_socket.h"
 
 namespace vivace::server {
 namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 using boost::system::error_code;
 
 constexpr int kAcceptPauseMs = 100;       // out of descriptors: try again then, do not spin
@@ -79,29 +82,36 @@ class Server final : public HttpServer {
 
   uint16_t port() const override { return port_; }
   void Run() override { loop_->io.run(); }
+  void UseTls(std::shared_ptr<const TlsContext> tls) override {
+    Post([this, tls = std::move(tls)] { loop_->options.tls = tls; });
+  }
   void Post(std::function<void()> work) override;
   void Wake() override;
   void OnWake(std::function<void()> callback) override { on_wake_ = std::move(callback); }
   void After(int ms, std::function<void()> work) override;
   void BeginDrain() override;
+  void SetRetryAfter(int seconds) override { loop_->retry_after_s = seconds; }
   int open_connections() const override { return static_cast<int>(loop_->connections.size()); }
   int active_exchanges() const override { return loop_->active_exchanges; }
   void Stop() override;
 
  private:
+  Status OpenTcp();
+  Status OpenUnix();
   void Accept();
-  void Admit(tcp::socket socket);
-  void OnAccept(const error_code& error, tcp::socket socket);
+  void Admit(Socket socket);
+  void OnAccept(const error_code& error, Socket socket);
   void ArmWake();
   void CloseAll();
 
   const std::shared_ptr<Loop> loop_;
   const size_t max_connections_;
-  tcp::acceptor acceptor_;
+  UnixSocketFile unix_socket_;
+  Acceptor acceptor_;
   asio::steady_timer accept_pause_;
   bool accepting_ = false;  // an accept or its pause is under way
   bool accept_failing_ = false;
-  std::optional<tcp::socket> waiting_;  // accepted; the cap leaves no room for it yet
+  std::optional<Socket> waiting_;  // accepted; the cap leaves no room for it yet
   uint16_t port_ = 0;
 
   asio::posix::stream_descriptor wake_event_;
@@ -143,7 +153,7 @@ Server::~Server() {
   loop_->handler = nullptr;
 }
 
-Status Server::Open() {
+Status Server::OpenTcp() {
   error_code error;
   tcp::resolver resolver(loop_->io);
   const auto flags = tcp::resolver::passive | tcp::resolver::numeric_service;
@@ -152,12 +162,29 @@ Status Server::Open() {
   if (error) return BindFailure(loop_->options, error);
   const tcp::endpoint endpoint = Preferred(found);
   acceptor_.open(endpoint.protocol(), error);
-  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor_.set_option(Acceptor::reuse_address(true), error);
   if (!error) acceptor_.bind(endpoint, error);
   if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
   if (error) return BindFailure(loop_->options, error);
-  port_ = acceptor_.local_endpoint(error).port();
+  tcp::endpoint bound;
+  const auto local = acceptor_.local_endpoint(error);
+  if (error || local.size() > bound.capacity()) return BindFailure(loop_->options, error);
+  std::memcpy(bound.data(), local.data(), local.size());
+  port_ = bound.port();
+  return {};
+}
 
+Status Server::OpenUnix() {
+  VIVACE_ASSIGN(const int fd, unix_socket_.Listen(loop_->options.uds));
+  error_code error;
+  acceptor_.assign(asio::local::stream_protocol(), fd, error);
+  if (!error) return {};
+  close(fd);
+  return BindFailure(loop_->options, error);
+}
+
+Status Server::Open() {
+  VIVACE_RETURN_IF_ERROR(loop_->options.uds.empty() ? OpenTcp() : OpenUnix());
   wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_fd_ < 0) {
     return Fail(ErrorCode::kIo, "out_of_descriptors", "", "cannot create an event descriptor");
@@ -176,23 +203,23 @@ void Server::Accept() {
   if (waiting_) {
     const bool full = loop_->connections.size() >= max_connections_;
     if (full && loop_->idle.empty()) return;
-    tcp::socket socket = *std::exchange(waiting_, std::nullopt);
+    Socket socket = *std::exchange(waiting_, std::nullopt);
     if (full) loop_->idle.front()->Close();
     Admit(std::move(socket));
   }
   if (accepting_ || !acceptor_.is_open()) return;
   accepting_ = true;
   acceptor_.async_accept(
-      [this](const error_code& error, tcp::socket socket) { OnAccept(error, std::move(socket)); });
+      [this](const error_code& error, Socket socket) { OnAccept(error, std::move(socket)); });
 }
 
-void Server::Admit(tcp::socket socket) {
+void Server::Admit(Socket socket) {
   auto connection = std::make_shared<Connection>(loop_, std::move(socket));
   loop_->connections.insert(connection);
   connection->Start();
 }
 
-void Server::OnAccept(const error_code& error, tcp::socket socket) {
+void Server::OnAccept(const error_code& error, Socket socket) {
   if (!acceptor_.is_open()) return;
   if (!error) {
     accepting_ = false;

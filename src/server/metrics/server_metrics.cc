@@ -1,6 +1,7 @@
 #include "server/metrics/server_metrics.h"
 
 #include <chrono>
+#include <string>
 
 #include "base/resident_memory.h"
 
@@ -20,14 +21,18 @@ constexpr double kRequestBounds[] = {0.05, 0.1,   0.3,   0.5,   0.8,   1.0,    1
                                      60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0};
 constexpr double kTokenBounds[] = {1,   2,    5,    10,   20,    50,    100,   200,
                                    500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
+constexpr double kPreemptionBounds[] = {0, 1, 2, 5, 10, 20, 50};
 constexpr double kChoiceBounds[] = {1, 2, 5, 10, 20, 50, 100, 128};
 
 }  // namespace
 
-ServerMetrics::ServerMetrics(const std::string& model_name)
+ServerMetrics::ServerMetrics(const std::string& model_name, const CacheFacts& cache)
     : registry_(Labels{{"model_name", model_name}}) {
   AddEngineFamilies();
+  AddOldNames();
+  AddCacheInfo(cache);
   AddRequestFamilies();
+  AddLengthFamilies();
   resident_bytes_ = registry_.AddGauge("process_resident_memory_bytes", "Memory in RAM.");
   start_time_ = registry_.AddGauge("process_start_time_seconds", "Start, in Unix time.");
   start_time_->Set(
@@ -37,6 +42,13 @@ ServerMetrics::ServerMetrics(const std::string& model_name)
 void ServerMetrics::AddEngineFamilies() {
   running_ = registry_.AddGauge("vllm:num_requests_running", "Sequences in the running batch.");
   waiting_ = registry_.AddGauge("vllm:num_requests_waiting", "Sequences waiting to run.");
+  static constexpr const char* kReasons[] = {"capacity", "deferred"};
+  for (size_t i = 0; i < waiting_by_reason_.size(); ++i) {
+    waiting_by_reason_[i] = registry_.AddGauge(
+        "vllm:num_requests_waiting_by_reason",
+        "Sequences waiting: for room in the KV cache (capacity), for their turn (deferred).",
+        {{"reason", kReasons[i]}});
+  }
   kv_usage_ = registry_.AddGauge("vllm:kv_cache_usage_perc", "KV blocks in use, 1 is all.");
   prompt_tokens_ = registry_.AddCounter("vllm:prompt_tokens_total",
                                         "Prompt tokens, computed or found in the cache.");
@@ -54,7 +66,33 @@ void ServerMetrics::AddEngineFamilies() {
   AddStepFamilies();
 }
 
+// Names that dashboards of older vLLM query.
+void ServerMetrics::AddOldNames() {
+  kv_usage_old_ = registry_.AddGauge("vllm:gpu_cache_usage_perc",
+                                     "vllm:kv_cache_usage_perc under its older name.");
+  prefix_queries_old_ =
+      registry_.AddCounter("vllm:gpu_prefix_cache_queries_total",
+                           "vllm:prefix_cache_queries_total under its older name.");
+  prefix_hits_old_ = registry_.AddCounter("vllm:gpu_prefix_cache_hits_total",
+                                          "vllm:prefix_cache_hits_total under its older name.");
+}
+
+void ServerMetrics::AddCacheInfo(const CacheFacts& cache) {
+  registry_
+      .AddGauge("vllm:cache_config_info", "How the KV cache is set up; the value is 1.",
+                {{"block_size", std::to_string(cache.block_size)},
+                 {"num_gpu_blocks", std::to_string(cache.num_blocks)},
+                 {"enable_prefix_caching", cache.prefix_caching ? "True" : "False"}})
+      ->Set(1.0);
+}
+
 void ServerMetrics::AddStepFamilies() {
+  step_tokens_ =
+      registry_.AddHistogram("vllm:iteration_tokens_total", "Tokens of a step.", kStepBoundsTokens);
+  prompt_rate_ =
+      registry_.AddGauge("vivace:prompt_tokens_per_second", "How fast prompts leave the queue.");
+  queued_tokens_ = registry_.AddGauge("vivace:queued_prompt_tokens",
+                                      "Prompt tokens that wait for a first step.");
   static constexpr auto kStepBounds = [] {
     std::array<double, kStepBoundsMs.size()> seconds = kStepBoundsMs;
     for (double& bound : seconds) bound /= 1000.0;
@@ -92,6 +130,11 @@ void ServerMetrics::AddRequestFamilies() {
                                         "From the first step to the first token.", kRequestBounds);
   decode_time = registry_.AddHistogram("vllm:request_decode_time_seconds",
                                        "From the first to the last token.", kRequestBounds);
+  inference_time = registry_.AddHistogram("vllm:request_inference_time_seconds",
+                                          "From the first step to the last token.", kRequestBounds);
+  time_per_output_token =
+      registry_.AddHistogram("vllm:request_time_per_output_token_seconds",
+                             "Between output tokens, the mean of a choice.", kInterTokenBounds);
   prompt_tokens_per_request =
       registry_.AddHistogram("vllm:request_prompt_tokens", "Prompt tokens.", kTokenBounds);
   generation_tokens_per_request =
@@ -105,7 +148,7 @@ void ServerMetrics::AddRequestFamilies() {
                                         {{"finished_reason", kFinishNames[i]}});
   }
   static constexpr const char* kRejectionNames[] = {"invalid", "overloaded", "shutting_down",
-                                                    "no_route"};
+                                                    "no_route", "no_access"};
   for (size_t i = 0; i < rejected_.size(); ++i) {
     rejected_[i] = registry_.AddCounter("vivace:requests_rejected_total", "Requests refused.",
                                         {{"reason", kRejectionNames[i]}});
@@ -115,10 +158,27 @@ void ServerMetrics::AddRequestFamilies() {
     responses_[i] = registry_.AddCounter("vivace:http_responses_total", "Answers by status.",
                                          {{"status", kClassNames[i]}});
   }
+  static constexpr const char* kLimit = "vivace:time_limits_passed_total";
+  static constexpr const char* kLimitHelp = "Requests that a limit of time of their own has ended.";
+  deadlines_passed = registry_.AddCounter(kLimit, kLimitHelp, {{"limit", "deadline_ms"}});
+  queue_limits_passed = registry_.AddCounter(kLimit, kLimitHelp, {{"limit", "max_queue_ms"}});
   clients_gone = registry_.AddCounter("vivace:clients_gone_total",
                                       "Requests whose client left before the answer's end.");
   slow_consumer_waits = registry_.AddCounter("vivace:slow_consumer_waits_total",
                                              "Times output was held back for a slow client.");
+}
+
+void ServerMetrics::AddLengthFamilies() {
+  max_generation_tokens =
+      registry_.AddHistogram("vllm:request_max_num_generation_tokens",
+                             "Output tokens of a request's longest choice.", kTokenBounds);
+  prompt_tokens_computed =
+      registry_.AddHistogram("vllm:request_prefill_kv_computed_tokens",
+                             "Prompt tokens that the cache did not have.", kTokenBounds);
+  preemptions_per_request = registry_.AddHistogram(
+      "vllm:request_num_preemptions", "Times a request was set back.", kPreemptionBounds);
+  cached_tokens = registry_.AddCounter("vllm:prompt_tokens_cached_total",
+                                       "Prompt tokens of ended requests that the cache had.");
 }
 
 void ServerMetrics::CountResponse(int status) {
@@ -131,8 +191,12 @@ void ServerMetrics::CountResponse(int status) {
 std::string ServerMetrics::Render(const EngineStats& stats) {
   running_->Set(static_cast<double>(stats.running));
   waiting_->Set(static_cast<double>(stats.waiting));
+  const int64_t for_room = stats.waiting_for_room > 0 ? stats.waiting : 0;
+  waiting_by_reason_[0]->Set(static_cast<double>(for_room));
+  waiting_by_reason_[1]->Set(static_cast<double>(stats.waiting - for_room));
   const double total = static_cast<double>(stats.blocks_total);
   kv_usage_->Set(total > 0 ? static_cast<double>(stats.blocks_used) / total : 0.0);
+  kv_usage_old_->Set(kv_usage_->value());
   blocks_total_->Set(total);
   blocks_used_->Set(static_cast<double>(stats.blocks_used));
   blocks_cached_->Set(static_cast<double>(stats.blocks_cached));
@@ -140,6 +204,8 @@ std::string ServerMetrics::Render(const EngineStats& stats) {
   generation_tokens_->Mirror(stats.generation_tokens);
   prefix_queries_->Mirror(stats.prefix_queries);
   prefix_hits_->Mirror(stats.prefix_hits);
+  prefix_queries_old_->Mirror(stats.prefix_queries);
+  prefix_hits_old_->Mirror(stats.prefix_hits);
   preemptions_->Mirror(stats.preemptions);
   MirrorSteps(stats);
   resident_bytes_->Set(static_cast<double>(ResidentBytes()));
@@ -149,6 +215,9 @@ std::string ServerMetrics::Render(const EngineStats& stats) {
 void ServerMetrics::MirrorSteps(const EngineStats& stats) {
   steps_->Mirror(stats.step);
   step_seconds_->Mirror(stats.step_buckets, static_cast<double>(stats.step_ns) * 1e-9);
+  step_tokens_->Mirror(stats.token_buckets, static_cast<double>(stats.computed_tokens));
+  prompt_rate_->Set(static_cast<double>(stats.prompt_tokens_per_s));
+  queued_tokens_->Set(static_cast<double>(stats.queued_tokens));
   const int64_t parts_ns[] = {stats.kernel_ns, stats.sample_ns,
                               stats.step_ns - stats.kernel_ns - stats.sample_ns};
   for (size_t i = 0; i < step_parts_.size(); ++i) step_parts_[i]->Mirror(parts_ns[i] / 1000);

@@ -36,6 +36,7 @@ using StopReason = std::variant<std::monostate, std::string, TokenId>;
 // How a choice ended.
 struct ChoiceEnd {
   bool by_length = false;  // else by itself
+  bool steered = false;    // the way to its end was imposed, so that it is complete
   StopReason stop_reason;
 };
 

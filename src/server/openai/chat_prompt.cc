@@ -1,10 +1,13 @@
 #include "server/openai/chat_prompt.h"
 
+#include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "base/limits.h"
+#include "server/openai/described_tools.h"
 #include "server/openai/messages.h"
 #include "server/params/table.h"
 
@@ -22,7 +25,43 @@ std::tm LocalTime() {
   return local;
 }
 
+// What a template reads that says only whether to think.
+constexpr std::string_view kThinkSwitches[] = {"enable_thinking", "thinking"};
+
+void AddThinking(const RequestParams& params, const ChatTemplate& chat_template,
+                 json::object* extra) {
+  std::optional<bool> think = params.thinking;
+  if (params.reasoning_effort != nullptr) {
+    (*extra)["reasoning_effort"] = *params.reasoning_effort;
+    if (!think) think = params.reasoning_effort->as_string() != "none";
+  }
+  if (!think) return;
+  for (const std::string_view name : kThinkSwitches) {
+    if (chat_template.Reads(name)) (*extra)[name] = *think;
+  }
+}
+
+// Tools, calls and results as this model's template takes them.
+void AddTools(const RequestParams& params, const ServedModel& model, ChatRenderInput* input) {
+  const json::array* tools = params.tool_choice == ToolChoice::kNone ? nullptr : params.tools;
+  if (model.dialect.describes_tools) {
+    input->messages = WithDescribedTools(std::move(input->messages), tools,
+                                         model.chat_template->accepts_system_role());
+  } else if (tools != nullptr) {
+    input->tools = *tools;
+  }
+}
+
 }  // namespace
+
+bool KnowsThinking(const ChatTemplate& chat_template) {
+  return std::any_of(std::begin(kThinkSwitches), std::end(kThinkSwitches),
+                     [&](std::string_view name) { return chat_template.Reads(name); });
+}
+
+bool KnowsReasoningEffort(const ChatTemplate& chat_template) {
+  return chat_template.Reads("reasoning_effort") || KnowsThinking(chat_template);
+}
 
 Status CheckTextFits(std::string_view text, std::string_view field, const ServedModel& model) {
   const size_t least = text.size() / model.longest_token_bytes;
@@ -39,7 +78,7 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
   }
   ChatRenderInput input;
   VIVACE_ASSIGN(input.messages, NormalizeMessages(*params.messages));
-  if (params.tools != nullptr) input.tools = *params.tools;
+  AddTools(params, model, &input);
   if (params.documents != nullptr) {
     if (!model.chat_template->Reads("documents")) {
       return Fail(ErrorCode::kUnsupported, "unsupported_parameter", "documents",
@@ -47,12 +86,7 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
     }
     input.documents = *params.documents;
   }
-  if (params.reasoning_effort != nullptr) {
-    input.extra["reasoning_effort"] = *params.reasoning_effort;
-  }
-  if (params.thinking && model.chat_template->Reads(kThinkingSwitch)) {
-    input.extra[kThinkingSwitch] = *params.thinking;
-  }
+  AddThinking(params, *model.chat_template, &input.extra);
   if (params.chat_template_kwargs != nullptr) {
     for (const auto& [name, value] : *params.chat_template_kwargs) input.extra[name] = value;
   }
@@ -66,6 +100,8 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
     if (rendered.error().field.empty()) rendered.error().field = InputName(params.endpoint);
     return tl::unexpected<Error>(std::move(rendered.error()));
   }
+  const ReasoningStart reasoning =
+      FindReasoningStart(model.dialect, *rendered, params.continue_final_message);
   const bool generates = params.endpoint != kTokenize && params.endpoint != kCountTokens;
   if (generates && !params.truncate_prompt_tokens) {
     VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, InputName(params.endpoint), model));
@@ -81,7 +117,7 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
       (ids.empty() || ids.front() != *bos)) {
     ids.insert(ids.begin(), *bos);
   }
-  return RenderedChat{std::move(rendered->text), std::move(ids)};
+  return RenderedChat{std::move(rendered->text), std::move(ids), reasoning};
 }
 
 }  // namespace vivace::server

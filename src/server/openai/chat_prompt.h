@@ -16,11 +16,14 @@ namespace vivace::server {
 struct RenderedChat {
   std::string text;
   std::vector<TokenId> ids;
+  ReasoningStart reasoning = ReasoningStart::kNone;  // how an output of this prompt begins
 };
 Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& model);
 
-// The variable by which templates (Qwen 3's and those after it) let a request turn thinking off.
-inline constexpr char kThinkingSwitch[] = "enable_thinking";
+// The template lets a request say whether to think.
+bool KnowsThinking(const ChatTemplate& chat_template);
+// It reads the effort, or whether to think at all. Both cost a few walks of the template.
+bool KnowsReasoningEffort(const ChatTemplate& chat_template);
 
 // kInvalidArgument "context_length_exceeded" for a text too long for the context whatever its
 // tokens are: a cheap look before tokenising.

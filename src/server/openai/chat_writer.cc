@@ -129,7 +129,7 @@ void ChatWriter::Chunk(Moment moment, const ChoicePart& part, const OutputPiece*
   if (params_.return_token_ids && moment == Moment::kOpen) {
     WriteIds("prompt_token_ids", part.prompt_token_ids, &w);
   }
-  EndChunk(usage, &w, out);
+  EndChunk(part.end, usage, &w, out);
 }
 
 void ChatWriter::WriteWholeChoice(const ChoicePart& part, JsonWriter* w) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/openai/call_id.h"
+
 namespace vivace::server {
 namespace {
 
@@ -12,16 +14,29 @@ int64_t CountChars(std::string_view text) {
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
+// Marks that are control tokens, for the parser to see.
+std::vector<TokenId> ShownTokens(const OutputReading& reading) {
+  std::vector<TokenId> ids;
+  if (reading.dialect == nullptr) return ids;
+  for (const Dialect::MarkToken& token : reading.dialect->mark_tokens) ids.push_back(token.id);
+  return ids;
+}
+
 }  // namespace
 
 ChoiceOutput::ChoiceOutput(const RequestParams& params, std::shared_ptr<const Tokenizer> tokenizer,
-                           std::span<const TokenId> eos_ids)
+                           std::span<const TokenId> eos_ids, const OutputReading& reading)
     : params_(params),
       tokenizer_(tokenizer),
       stop_ids_(params.sampling.stop_token_ids),
       explicit_stop_ids_(stop_ids_.size()),
-      detokenizer_(std::move(tokenizer), params.skip_special_tokens),
-      matcher_(params.stop, params.include_stop_str_in_output) {
+      detokenizer_(std::move(tokenizer), params.skip_special_tokens, ShownTokens(reading)),
+      matcher_(params.stop, params.include_stop_str_in_output),
+      include_reasoning_(reading.include_reasoning) {
+  if (reading.dialect != nullptr) {
+    parser_ = OutputParser::New(*reading.dialect, reading.reasoning, reading.tools);
+    short_ids_ = reading.dialect->tools->short_ids;
+  }
   if (!params.sampling.ignore_eos) {
     stop_ids_.insert(stop_ids_.end(), eos_ids.begin(), eos_ids.end());
   }
@@ -92,8 +107,10 @@ void ChoiceOutput::Take(TokenStream* stream, TokenId token, int32_t index) {
           {token, true, stream->chosen(index).logprob, stream->top(index), made_chars_});
       entry_begins_.push_back(made_bytes_);
     }
+    const bool thought = parser_ != nullptr && parser_->reasoning();
     TakeText(detokenizer_.Push(token), tokens_ > params_.sampling.min_tokens);
     if (stops && !finished_) FlushText();
+    if (thought || (parser_ != nullptr && parser_->reasoning())) reasoning_tokens_ += 1;
   }
   if (!stops || finished_) return;
   finished_ = true;
@@ -107,11 +124,12 @@ void ChoiceOutput::TakeText(std::string_view text, bool may_stop) {
   made_bytes_ += static_cast<int64_t>(text.size());
   made_chars_ += CountChars(text);
   const std::string_view safe = matcher_.Push(text, may_stop);
-  piece_.text += safe;
+  Say(safe);
   released_bytes_ += static_cast<int64_t>(safe.size());
   if (matcher_.stopped()) {
     finished_ = stopped_by_text_ = true;
     end_.stop_reason = params_.stop[static_cast<size_t>(matcher_.matched())];
+    EndText();
   }
   Release();
 }
@@ -121,8 +139,36 @@ void ChoiceOutput::FlushText() {
   TakeText(detokenizer_.Finish(), true);
   if (finished_) return;
   const std::string_view held = matcher_.Finish();
-  piece_.text += held;
+  Say(held);
   released_bytes_ += static_cast<int64_t>(held.size());
+  EndText();
+}
+
+// More of the text, which no stop string can take back any more.
+void ChoiceOutput::Say(std::string_view text) {
+  if (parser_ == nullptr) {
+    piece_.text += text;
+    return;
+  }
+  parser_->Feed(text, &pieces_);
+  FinishPieces();
+}
+
+void ChoiceOutput::EndText() {
+  if (parser_ == nullptr) return;
+  parser_->Finish(&pieces_);
+  FinishPieces();
+}
+
+// Ids for new calls, and no thoughts where none are wanted.
+void ChoiceOutput::FinishPieces() {
+  if (!include_reasoning_) {
+    std::erase_if(pieces_,
+                  [](const OutputPiece& piece) { return piece.kind == PieceKind::kReasoning; });
+  }
+  for (OutputPiece& piece : pieces_) {
+    if (piece.kind == PieceKind::kToolCall && piece.id.empty()) piece.id = NewCallId(short_ids_);
+  }
 }
 
 void ChoiceOutput::EndByStream(FinishReason reason) {
@@ -132,8 +178,12 @@ void ChoiceOutput::EndByStream(FinishReason reason) {
     return;
   }
   finished_ = true;
-  end_.by_length = reason == FinishReason::kLength;
-  if (reason != FinishReason::kStop && reason != FinishReason::kLength) failure_ = reason;
+  end_.by_length = reason == FinishReason::kLength || reason == FinishReason::kDeadline;
+  if (reason == FinishReason::kDeadline) {
+    end_.stop_reason = std::string(kDeadlineReason);
+  } else if (reason != FinishReason::kStop && reason != FinishReason::kLength) {
+    failure_ = reason;
+  }
   ready_entries_ = entries_.size();
 }
 
@@ -146,6 +196,7 @@ void ChoiceOutput::Release() {
 
 void ChoiceOutput::Consume() {
   piece_.text.clear();
+  pieces_.clear();
   token_ids_.clear();
   const auto count = static_cast<ptrdiff_t>(ready_entries_);
   entries_.erase(entries_.begin(), entries_.begin() + count);

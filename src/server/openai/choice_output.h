@@ -1,11 +1,12 @@
 // One choice on its way out: token ids become text, stop strings end it, log-probabilities wait for
-// the text of their token.
+// the text of their token; the text is told apart into content, thoughts and calls.
 //
 // Feed() takes what the engine published; what may be sent then stands in pieces(), logprobs() and
 // token_ids() until Consume() (streams) or for good (whole answers). Text held back because it
 // could become a stop string keeps the log-probabilities of its tokens back as well; a token whose
 // text was cut away by a stop string gets none. The loop thread owns it. After the first tokens a
-// choice without log-probabilities allocates only as its text grows.
+// choice of content alone without log-probabilities allocates only as its text grows. Stop strings
+// are looked for in all of the text, marks included.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +21,22 @@
 #include "server/openai/answer_writer.h"
 #include "server/openai/logprobs.h"
 #include "server/openai/output_piece.h"
+#include "server/openai/output_reading.h"
 #include "server/params/request_params.h"
 #include "text/detokenizer.h"
+#include "text/dialect/output_parser.h"
 #include "text/stop_matcher.h"
 
 namespace vivace::server {
+
+// The stop_reason of a choice that a deadline has cut; its finish_reason is length.
+inline constexpr std::string_view kDeadlineReason = "deadline";
 
 class ChoiceOutput {
  public:
   // `params` must outlive it; `eos_ids` are the model's.
   ChoiceOutput(const RequestParams& params, std::shared_ptr<const Tokenizer> tokenizer,
-               std::span<const TokenId> eos_ids);
+               std::span<const TokenId> eos_ids, const OutputReading& reading = {});
 
   // Puts the prompt before the output: its text, which is never searched for stop strings, and its
   // tokens' log-probabilities if `logprobs` is not null. These are read at the first news, when the
@@ -43,12 +49,18 @@ class ChoiceOutput {
   // Ended: `end` or `failure` says how. Tokens that come later are not looked at.
   bool finished() const { return finished_; }
   const ChoiceEnd& end() const { return end_; }
+  // Its time was up; whether that is an answer depends on the other choices as well.
+  bool by_deadline() const {
+    const auto* reason = std::get_if<std::string>(&end_.stop_reason);
+    return end_.by_length && reason != nullptr && *reason == kDeadlineReason;
+  }
   // kAborted or kError when it did not end by itself, else kNone.
   FinishReason failure() const { return failure_; }
   // A stop string ended it while the engine goes on: the engine must be told.
   bool must_abort() const { return stopped_by_text_; }
 
   std::span<const OutputPiece> pieces() const {
+    if (parser_ != nullptr) return pieces_;
     return {&piece_, static_cast<size_t>(piece_.text.empty() ? 0 : 1)};
   }
   std::span<const LogprobEntry> logprobs() const {
@@ -68,6 +80,9 @@ class ChoiceOutput {
   void TakeText(std::string_view text, bool may_stop);
   void EndByStream(FinishReason reason);
   void FlushText();
+  void Say(std::string_view text);
+  void EndText();
+  void FinishPieces();
   void Release();
 
   const RequestParams& params_;
@@ -80,7 +95,11 @@ class ChoiceOutput {
   std::span<const TokenId> echo_;  // not yet taken
   const PromptLogprobs* echo_logprobs_ = nullptr;
 
-  OutputPiece piece_;  // content that may be sent
+  OutputPiece piece_;                // content that may be sent, without a parser
+  std::vector<OutputPiece> pieces_;  // and with one
+  std::unique_ptr<OutputParser> parser_;
+  bool include_reasoning_ = true;
+  bool short_ids_ = false;
   std::vector<LogprobEntry> entries_;
   std::vector<int64_t> entry_begins_;  // byte of the choice's text where each entry's token begins
   size_t ready_entries_ = 0;

@@ -40,7 +40,7 @@ void CompletionWriter::Delta(const ChoicePart& part, const Usage& usage, std::st
   w.BeginArray();
   WriteChoice(part, /*whole=*/false, &w);
   w.EndArray();
-  EndChunk(usage, &w, out);
+  EndChunk(part.end, usage, &w, out);
 }
 
 void CompletionWriter::Close(const ChoicePart& part, const Usage& usage, std::string* out) {

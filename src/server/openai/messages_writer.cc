@@ -89,7 +89,7 @@ void MessagesWriter::WriteHead(JsonWriter* w) const {
 }
 
 void MessagesWriter::WriteStop(const ChoiceEnd& end, bool called, JsonWriter* w) const {
-  const auto* text = std::get_if<std::string>(&end.stop_reason);
+  const auto* text = end.by_length ? nullptr : std::get_if<std::string>(&end.stop_reason);
   w->KeyString("stop_reason", end.by_length     ? "max_tokens"
                               : text != nullptr ? "stop_sequence"
                               : called          ? "tool_use"

@@ -27,7 +27,13 @@ OpenAiWriter::OpenAiWriter(const RequestParams& params, const Tokenizer& tokeniz
       chunk_head_("data: " + Head(identity, chunk_object)),
       whole_head_(Head(identity, object)) {}
 
-void OpenAiWriter::EndChunk(const Usage& usage, JsonWriter* w, std::string* out) const {
+void OpenAiWriter::EndChunk(const ChoiceEnd* end, const Usage& usage, JsonWriter* w,
+                            std::string* out) const {
+  if (end != nullptr && end->steered) {
+    Reports steered;
+    steered.steered = true;
+    WriteReports(steered, w);
+  }
   if (params_.continuous_usage_stats) {
     w->Key("usage");
     WriteUsage(usage, w);

@@ -24,8 +24,8 @@ class OpenAiWriter : public AnswerWriter {
 
   // "data: {...," up to the choices; EndChunk follows them.
   void BeginChunk(std::string* out) const { *out += chunk_head_; }
-  // The usage as the request wants it in every chunk, and the chunk's end.
-  void EndChunk(const Usage& usage, JsonWriter* w, std::string* out) const;
+  // The usage as the request wants it in every chunk, and the chunk's end; `end`: of its choice.
+  void EndChunk(const ChoiceEnd* end, const Usage& usage, JsonWriter* w, std::string* out) const;
 
   // "{...," up to the choices.
   std::string BeginWhole() const { return whole_head_; }

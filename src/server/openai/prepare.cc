@@ -11,6 +11,7 @@
 #include "server/openai/chat_prompt.h"
 #include "server/openai/logprobs.h"
 #include "server/openai/messages.h"
+#include "server/openai/output_rules.h"
 #include "server/params/table.h"
 
 namespace vivace::server {
@@ -107,11 +108,10 @@ Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& m
   VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(params));
   VIVACE_ASSIGN(RenderedChat chat, RenderChat(*params, model));
   const ChatTemplate& used = *model.chat_template;
-  if (params->tools != nullptr && !used.uses_tools()) params->ignored.emplace_back("tools");
-  if (params->reasoning_effort != nullptr && !used.Reads("reasoning_effort")) {
+  if (params->reasoning_effort != nullptr && !KnowsReasoningEffort(used)) {
     params->ignored.emplace_back("reasoning_effort");
   }
-  if (params->thinking == true && !used.Reads(kThinkingSwitch)) {
+  if (params->thinking == true && !KnowsThinking(used)) {
     params->ignored.emplace_back("thinking");
   }
   return chat;
@@ -226,6 +226,7 @@ GenerationRequest PreparedRequest::EngineRequest(size_t i, int32_t max_model_len
   request.num_choices = params.n;
   request.priority = params.priority;
   request.cache_salt = params.cache_salt;
+  request.constraints = constraints.New(params.n);
   return request;
 }
 
@@ -238,7 +239,9 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
   if (params.conversation()) {
     VIVACE_ASSIGN(RenderedChat chat, RenderAndReport(&params, model));
     request->prompts.push_back(std::move(chat.ids));
+    request->reading = ReadingOf(params, model, OfferedTools(params), chat.reasoning);
   }
+  VIVACE_ASSIGN(request->constraints, ConstrainOutputs(request->reading, model, &params));
   for (const Prompt& prompt : params.prompts) {
     VIVACE_ASSIGN(auto ids, TokenizePrompt(prompt, params, model));
     if (params.suffix) VIVACE_RETURN_IF_ERROR(FillGap(params, model, &ids));

@@ -10,6 +10,8 @@
 
 #include "base/result.h"
 #include "engine/request.h"
+#include "server/openai/output_constraints.h"
+#include "server/openai/output_reading.h"
 #include "server/openai/served_model.h"
 #include "server/params/request_params.h"
 
@@ -20,6 +22,8 @@ namespace vivace::server {
 struct PreparedRequest {
   RequestParams params;
   std::vector<std::vector<TokenId>> prompts;
+  OutputReading reading;          // of every output
+  OutputConstraints constraints;  // of every output
 
   // How prompt `i` is answered; max_tokens is what the request leaves room for.
   SamplingParams Sampling(size_t i, int32_t max_model_len) const;

@@ -15,7 +15,7 @@ void WriteList(std::string_view key, const List& list, JsonWriter* w, Write writ
 }  // namespace
 
 void WriteReports(const Reports& reports, JsonWriter* w) {
-  if (reports.empty() && reports.truncated_tokens == 0) return;
+  if (reports.empty() && reports.truncated_tokens == 0 && !reports.steered) return;
   w->Key("vivace");
   w->BeginObject();
   WriteList("ignored", reports.ignored, w, [&](const std::string& name) { w->String(name); });
@@ -33,6 +33,10 @@ void WriteReports(const Reports& reports, JsonWriter* w) {
     w->EndObject();
   });
   if (reports.truncated_tokens > 0) w->KeyInt("truncated_prompt_tokens", reports.truncated_tokens);
+  if (reports.steered) {
+    w->Key("steered");
+    w->Bool(true);
+  }
   w->EndObject();
 }
 

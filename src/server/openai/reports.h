@@ -7,7 +7,8 @@
 namespace vivace::server {
 
 // The member "vivace": {"ignored":[...],"clamped":[{name,wanted,given}],"renamed":[{alias,name}]}
-// of an object under way, each list only where there is something to say.
+// of an object under way, each list only where there is something to say; "steered":true where the
+// end of an output was imposed.
 void WriteReports(const Reports& reports, JsonWriter* w);
 
 }  // namespace vivace::server

@@ -10,7 +10,9 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "grammar/grammar.h"
 #include "text/chat_template.h"
+#include "text/dialect/dialect.h"
 #include "text/tokenizer.h"
 
 namespace vivace::server {
@@ -19,6 +21,8 @@ struct ServedModel {
   std::vector<std::string> names;  // the first is shown in answers
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const ChatTemplate> chat_template;  // null: chat is refused
+  std::shared_ptr<GrammarCompiler> grammar;           // null: outputs cannot be constrained
+  Dialect dialect;                                    // of its template and vocabulary
   std::vector<TokenId> eos_ids;
   int32_t vocab = 0;  // ids the engine takes
   int32_t max_model_len = 0;

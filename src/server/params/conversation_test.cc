@@ -223,6 +223,17 @@ TEST(BlockMessages, ToolsAndThinking) {
       "tools":[{"name":"f","description":"d","input_schema":{"type":"object"}}]})");
   ASSERT_TRUE(parsed.params) << parsed.params.error().message;
   EXPECT_EQ(parsed.params->thinking, false);
+  // Rows of chat's that these are read by.
+  for (const char* members :
+       {R"("tool_choice":{"type":"auto","disable_parallel_tool_use":true})",
+        R"("tool_choice":{"type":"none"})", R"("thinking":{"type":"enabled","budget_tokens":1024})",
+        R"("thinking":{"type":"adaptive"},"output_config":{"effort":"low"})"}) {
+    const Parsed more =
+        Parse(kMessages,
+              fmt::format(R"({{"max_tokens":4,"messages":[{{"role":"user","content":"a"}}],{}}})",
+                          members));
+    EXPECT_TRUE(more.params) << members << more.params.error().message;
+  }
   EXPECT_EQ(json::serialize(*parsed.params->tools),
             R"([{"type":"function","function":{"name":"f","description":"d",)"
             R"("parameters":{"type":"object"}}}])");

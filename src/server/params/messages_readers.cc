@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/check.h"
 #include "server/params/conversation.h"
 #include "server/params/readers.h"
 
@@ -228,13 +227,8 @@ Status ReadThinking(std::string_view name, const json::value& value, const Param
   if (!budget->is_int64() || budget->get_int64() < 1) {
     return thinking.Wrong("budget_tokens", "must be an integer of at least 1");
   }
-  // Every thinking request has to name one: where budgets are not offered, that is no refusal.
-  const ParamRow* row = FindParam("thinking_token_budget", kChat);
-  VIVACE_CHECK(row != nullptr);
-  if (std::holds_alternative<RefusedField>(row->field)) {
-    return ReportOnce(thinking.Path("budget_tokens"), params);
-  }
-  return ReadParam(*row, thinking.Path("budget_tokens"), *budget, context, params);
+  return ReadAsChat("thinking_token_budget", thinking.Path("budget_tokens"), *budget, context,
+                    params);
 }
 
 Status ReadOutputConfig(std::string_view name, const json::value& value,

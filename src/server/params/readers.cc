@@ -47,35 +47,6 @@ constexpr size_t kMaxBadWords = limits::kMaxBadWords / 2;
 constexpr std::string_view kPromptShapes =
     "a string, a list of strings, a list of token ids or a list of such lists";
 
-Status ReadFunctionTool(std::string_view name, const json::value& tool) {
-  const auto* object = tool.if_object();
-  if (object == nullptr) return WrongType(name, "a list of objects", tool);
-  const auto* type = object->if_contains("type");
-  if (type == nullptr || !type->is_string() || type->get_string() != "function") {
-    return WrongValue(name, "may hold only tools of \"type\": \"function\"");
-  }
-  const auto* function = object->if_contains("function");
-  if (function == nullptr || !function->is_object()) {
-    return WrongValue(name, "has a tool without a \"function\" object");
-  }
-  const auto* function_name = function->get_object().if_contains("name");
-  if (function_name == nullptr || !function_name->is_string() ||
-      function_name->get_string().empty()) {
-    return WrongValue(name, "has a function without a \"name\"");
-  }
-  const auto* parameters = function->get_object().if_contains("parameters");
-  if (parameters == nullptr || parameters->is_null()) return {};
-  if (!parameters->is_object()) {
-    return WrongValue(name, "has a function whose \"parameters\" is not a JSON Schema object");
-  }
-  const auto* schema_type = parameters->get_object().if_contains("type");
-  if (schema_type != nullptr &&
-      (!schema_type->is_string() || schema_type->get_string() != "object")) {
-    return WrongValue(name, "has a function whose \"parameters\" is not of \"type\": \"object\"");
-  }
-  return {};
-}
-
 }  // namespace
 
 Status ReportIgnored(std::string_view name, RequestParams* params) {
@@ -279,19 +250,6 @@ Status ReadStreamOptions(std::string_view name, const json::value& value, const 
   return {};
 }
 
-Status ReadTools(std::string_view name, const json::value& value, const ParamContext&,
-                 RequestParams* params) {
-  const auto* list = value.if_array();
-  if (list == nullptr) return WrongType(name, "a list", value);
-  if (list->size() > limits::kMaxTools) {
-    return WrongValue(
-        name, fmt::format("has {} tools; at most {} are allowed", list->size(), limits::kMaxTools));
-  }
-  for (const auto& tool : *list) VIVACE_RETURN_IF_ERROR(ReadFunctionTool(name, tool));
-  if (!list->empty()) params->tools = list;
-  return {};
-}
-
 Status ReadDocuments(std::string_view name, const json::value& value, const ParamContext&,
                      RequestParams* params) {
   const auto* list = value.if_array();
@@ -315,27 +273,14 @@ Status ReadDocuments(std::string_view name, const json::value& value, const Para
 
 Status ReadReasoningEffort(std::string_view name, const json::value& value, const ParamContext&,
                            RequestParams* params) {
-  constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium", "high", "xhigh"};
+  constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
+                                           "high", "xhigh",   "max"};
   if (!value.is_string()) return WrongType(name, "a string", value);
   const std::string_view effort = value.get_string();
   if (std::find(std::begin(kEfforts), std::end(kEfforts), effort) == std::end(kEfforts)) {
-    return WrongValue(name, "must be none, minimal, low, medium, high or xhigh");
+    return WrongValue(name, "must be none, minimal, low, medium, high, xhigh or max");
   }
   params->reasoning_effort = &value;
-  return {};
-}
-
-Status ReadToolChoice(std::string_view name, const json::value& value, const ParamContext&,
-                      RequestParams*) {
-  if (value.is_object() || (value.is_string() && value.get_string() == "required")) {
-    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(name),
-                "`{}` can only be \"auto\" or \"none\": forced tool calls are not supported yet",
-                name);
-  }
-  if (!value.is_string()) return WrongType(name, "a string", value);
-  if (value.get_string() != "auto" && value.get_string() != "none") {
-    return WrongValue(name, "must be \"auto\" or \"none\"");
-  }
   return {};
 }
 

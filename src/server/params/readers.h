@@ -38,6 +38,8 @@ Status ReadStreamOptions(std::string_view name, const json::value& value,
                          const ParamContext& context, RequestParams* params);
 Status ReadTools(std::string_view name, const json::value& value, const ParamContext& context,
                  RequestParams* params);
+// The checks that concern tools and tool_choice together.
+Status CheckToolChoice(const RequestParams& params);
 Status ReadDocuments(std::string_view name, const json::value& value, const ParamContext& context,
                      RequestParams* params);
 Status ReadReasoningEffort(std::string_view name, const json::value& value,

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 
 #include "base/limits.h"
+#include "server/params/grammar_readers.h"
 
 namespace vivace::server {
 namespace {
@@ -124,12 +126,47 @@ TEST(Readers, StreamOptions) {
 }
 
 TEST(Readers, ResponseFormat) {
+  using Kind = GrammarSpec::Kind;
+  const auto of = [](const char* text) {
+    return Apply(ReadResponseFormat, json::parse(text)).params.grammar;
+  };
+  EXPECT_FALSE(of(R"({"type":"text"})"));
   EXPECT_TRUE(Reads(ReadResponseFormat, R"({"type":"text"})"));
-  const auto schema = Apply(ReadResponseFormat, json::parse(R"({"type":"json_schema"})"));
-  EXPECT_EQ(schema.status.error().code, ErrorCode::kUnsupported);
-  EXPECT_FALSE(Reads(ReadResponseFormat, R"({"type":"json_object"})"));
-  EXPECT_FALSE(Reads(ReadResponseFormat, R"({"type":"xml"})"));
-  EXPECT_FALSE(Reads(ReadResponseFormat, "{}"));
+  EXPECT_EQ(of(R"({"type":"json_object"})")->kind, Kind::kJsonObject);
+  const auto schema =
+      of(R"({"type":"json_schema","json_schema":{"name":"s","schema":{"type":"null"}}})");
+  ASSERT_TRUE(schema);
+  EXPECT_EQ(schema->kind, Kind::kJsonSchema);
+  EXPECT_EQ(schema->text, R"({"type":"null"})");
+  EXPECT_EQ(schema->field, "p");
+  EXPECT_EQ(of(R"({"type":"json_object","schema":{}})")->kind, Kind::kJsonSchema);
+  EXPECT_EQ(of(R"({"type":"json_schema","schema":true})")->text, "true");
+  EXPECT_EQ(of(R"({"type":"structural_tag","format":{}})")->kind, Kind::kStructural);
+  for (const char* bad : {R"({"type":"xml"})", "{}", "1", R"({"type":"json_schema"})",
+                          R"({"type":"json_schema","json_schema":{}})",
+                          R"({"type":"json_schema","json_schema":{"schema":"notobject"}})",
+                          R"({"type":"json_schema","json_schema":7})"}) {
+    EXPECT_FALSE(Reads(ReadResponseFormat, bad)) << bad;
+  }
+}
+
+TEST(Readers, StructuredOutputs) {
+  using Kind = GrammarSpec::Kind;
+  const auto of = [](const char* text) {
+    return Apply(ReadStructuredOutputs, json::parse(text)).params.grammar;
+  };
+  EXPECT_EQ(of(R"({"json":{}})")->kind, Kind::kJsonSchema);
+  EXPECT_EQ(of(R"({"json":"{\"type\":\"null\"}"})")->text, R"({"type":"null"})");
+  EXPECT_EQ(of(R"({"regex":"a"})")->text, "a");
+  EXPECT_EQ(of(R"({"choice":["a","b"]})")->choices.size(), 2u);
+  EXPECT_EQ(of(R"({"grammar":"root ::= x"})")->kind, Kind::kEbnf);
+  EXPECT_EQ(of(R"({"json_object":true,"json":null})")->field, "p.json_object");
+  EXPECT_FALSE(of(R"({"json_object":false,"disable_any_whitespace":false})"));
+  for (const char* bad :
+       {R"({"json":{},"regex":"a"})", R"({"other":1})", R"({"choice":"a"})", R"({"choice":[1]})",
+        R"({"regex":1})", R"({"json":"{"})", "[]", R"({"disable_any_whitespace":true})"}) {
+    EXPECT_FALSE(Reads(ReadStructuredOutputs, bad)) << bad;
+  }
 }
 
 TEST(Readers, Tools) {
@@ -144,20 +181,56 @@ TEST(Readers, Tools) {
        {"[1]", "[{}]", R"([{"type":"code"}])", R"([{"type":"function"}])",
         R"([{"type":"function","function":{}}])", R"([{"type":"function","function":{"name":""}}])",
         R"([{"type":"function","function":{"name":"f","parameters":5}}])",
-        R"([{"type":"function","function":{"name":"f","parameters":{"type":7}}}])"}) {
+        R"([{"type":"function","function":{"name":"f","parameters":{"type":7}}}])",
+        R"([{"type":"function","function":{"name":"f","parameters":{"properties":[]}}}])",
+        R"([{"type":"function","function":{"name":"f","description":5}}])",
+        R"([{"type":"function","function":{"name":"f","strict":"yes"}}])",
+        R"([{"type":"function","function":{"name":"a b"}}])",
+        R"([{"type":"function","function":{"name":"f"}},)"
+        R"({"type":"function","function":{"name":"f"}}])"}) {
     EXPECT_FALSE(Reads(ReadTools, bad)) << bad;
   }
-  const json::value tool = json::parse(R"({"type":"function","function":{"name":"f"}})");
-  EXPECT_TRUE(Apply(ReadTools, Repeat(limits::kMaxTools, tool)).status);
-  EXPECT_FALSE(Apply(ReadTools, Repeat(limits::kMaxTools + 1, tool)).status);
+  EXPECT_TRUE(Reads(ReadTools, R"([{"type":"function","function":{"name":"f","parameters":null,)"
+                               R"("description":null,"strict":null}}])"));
+}
+
+json::value Tool(const std::string& name, const std::string& about = "") {
+  return {{"type", "function"}, {"function", {{"name", name}, {"description", about}}}};
+}
+
+TEST(Readers, ToolsAreBounded) {
+  json::array tools;
+  for (size_t i = 0; i < limits::kMaxTools; ++i) tools.push_back(Tool(fmt::format("f{}", i)));
+  EXPECT_TRUE(Apply(ReadTools, tools).status);
+  tools.push_back(Tool("one_more"));
+  EXPECT_FALSE(Apply(ReadTools, tools).status);
+  EXPECT_TRUE(
+      Apply(ReadTools, json::array{Tool(std::string(limits::kMaxToolNameBytes, 'n'))}).status);
+  EXPECT_EQ(Apply(ReadTools, json::array{Tool(std::string(limits::kMaxToolNameBytes + 1, 'n'))})
+                .status.error()
+                .field,
+            "p[0].function.name");
+  const size_t empty = json::serialize(json::array{Tool("f")}).size();
+  const size_t room = limits::kMaxToolSchemaBytes - empty;
+  EXPECT_TRUE(Apply(ReadTools, json::array{Tool("f", std::string(room, 'a'))}).status);
+  EXPECT_FALSE(Apply(ReadTools, json::array{Tool("f", std::string(room + 1, 'a'))}).status);
 }
 
 TEST(Readers, ToolChoice) {
   EXPECT_TRUE(Reads(ReadToolChoice, R"("auto")"));
   EXPECT_TRUE(Reads(ReadToolChoice, R"("none")"));
-  EXPECT_EQ(Apply(ReadToolChoice, "required").status.error().code, ErrorCode::kUnsupported);
-  EXPECT_FALSE(Reads(ReadToolChoice, R"({"type":"function","function":{"name":"g"}})"));
-  EXPECT_FALSE(Reads(ReadToolChoice, R"("always")"));
+  EXPECT_EQ(Apply(ReadToolChoice, "required").params.tool_choice, ToolChoice::kRequired);
+  const auto named =
+      Apply(ReadToolChoice, json::parse(R"({"type":"function","function":{"name":"g"}})"));
+  EXPECT_EQ(named.params.tool_choice, ToolChoice::kNamed);
+  EXPECT_EQ(named.params.tool_name, "g");
+  EXPECT_EQ(Apply(ReadToolChoice, json::parse(R"({"type":"allowed_tools"})")).status.error().code,
+            ErrorCode::kUnsupported);
+  for (const char* bad :
+       {R"("always")", "5", R"({"type":"function"})", R"({"function":{"name":"g"}})",
+        R"({"type":"function","function":{"name":7}})", "{}"}) {
+    EXPECT_FALSE(Reads(ReadToolChoice, bad)) << bad;
+  }
 }
 
 TEST(Readers, TemplateKwargsCannotReplaceTheRequest) {

@@ -69,6 +69,7 @@ struct Reports {
   std::vector<Renamed> renamed = {};
   int64_t truncated_tokens = 0;  // that truncate_prompt_tokens took from the prompts: as asked for
   bool strict = false;
+  bool steered = false;  // the way to an output's end was imposed, so that it is complete
 
   bool empty() const { return ignored.empty() && clamped.empty() && renamed.empty(); }
 };
@@ -89,6 +90,7 @@ struct RequestParams : Reports {
   const json::array* tools = nullptr;  // not null: not empty
   ToolChoice tool_choice = ToolChoice::kAuto;
   std::string tool_name;                          // of kNamed
+  bool parallel_tool_calls = true;                // false: at most one call
   const json::array* documents = nullptr;         // not null: not empty
   const json::value* reasoning_effort = nullptr;  // a string
   const json::object* chat_template_kwargs = nullptr;
@@ -100,6 +102,10 @@ struct RequestParams : Reports {
   std::optional<int32_t> truncate_prompt_tokens;  // the last so many stay; -1: what fits
   std::optional<bool> thinking;       // asked for or not wanted; absent: the template's way
   std::optional<std::string> suffix;  // completions: the text behind the gap
+
+  // Reasoning.
+  bool include_reasoning = true;
+  std::optional<int32_t> thinking_token_budget;
 
   // Generation.
   SamplingParams sampling;  // its max_tokens is set from those below
@@ -113,6 +119,8 @@ struct RequestParams : Reports {
   bool skip_special_tokens = true;
   int32_t priority = 0;
   std::string cache_salt;
+  std::optional<int64_t> deadline_ms;
+  std::optional<int64_t> max_queue_ms;
   std::optional<GrammarSpec> grammar;  // what the output must be
 
   // Output.

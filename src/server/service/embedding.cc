@@ -8,6 +8,7 @@
 #include "server/error_response.h"
 #include "server/openai/embedding_vector.h"
 #include "server/service/engine_failure.h"
+#include "server/service/forecast.h"
 #include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 
@@ -159,7 +160,7 @@ void Embedding::Complete() {
 void Embedding::FailWith(const Error& error) {
   if (ended_) return;
   AbortAll();
-  SendError(*exchange_, error);
+  SendError(*exchange_, error, ErrorShape::kOpenAi, RetryAfterSeconds(context_.engine->stats()));
   context_.metrics->CountResponse(HttpStatus(error.code));
   context_.metrics->CountFinish(FinishLabel::kError);
   End(HttpStatus(error.code));
@@ -182,7 +183,8 @@ void Embedding::AbortAll() {
 void Embedding::End(int status) {
   ended_ = true;
   ticket_->Release();
-  LogRequest({.path = exchange_->request().path,
+  LogRequest({.id = identity_.request_id.empty() ? identity_.id : identity_.request_id,
+              .path = exchange_->request().path,
               .status = status,
               .started_ns = context_.started_ns,
               .prompt_tokens = tokens_});

@@ -7,11 +7,14 @@
 #include "base/limits.h"
 #include "server/error_response.h"
 #include "server/service/engine_failure.h"
+#include "server/service/forecast.h"
 #include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 
 namespace vivace::server {
 namespace {
+
+constexpr int64_t kNanosPerMs = 1'000'000;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -26,14 +29,51 @@ Generation::Generation(const Context& context, ExchangePtr exchange,
       prepared_(std::move(prepared)),
       writer_(MakeAnswerWriter(prepared_->params, *context.model->tokenizer, identity)),
       request_id_(identity.request_id.empty() ? std::move(identity.id)
-                                              : std::move(identity.request_id)) {}
+                                              : std::move(identity.request_id)),
+      created_s_(identity.created_s),
+      prepared_ns_(SteadyNanos()) {}
+
+// What is late already, or foreseen to be.
+Status Generation::CheckLimits(int64_t now_ns) const {
+  const double queue = QueueSeconds(context_.engine->stats());
+  const double expected_ms = (Seconds(now_ns - context_.arrived_ns) + queue) * 1e3;
+  const auto& deadline = params().deadline_ms;
+  if (deadline && now_ns >= context_.arrived_ns + *deadline * kNanosPerMs) {
+    return tl::unexpected<Error>(EngineFailure(FinishReason::kDeadline));
+  }
+  if (deadline && expected_ms > static_cast<double>(*deadline)) {
+    return Fail(ErrorCode::kResourceExhausted, "deadline_exceeded", "deadline_ms",
+                "the queue is {:.1f} s long, longer than the deadline of {} ms; try again later",
+                queue, *deadline);
+  }
+  if (params().max_queue_ms && expected_ms > static_cast<double>(*params().max_queue_ms)) {
+    return Fail(ErrorCode::kResourceExhausted, "queue_timeout", "max_queue_ms",
+                "the queue is {:.1f} s long, longer than max_queue_ms allows ({} ms); try again "
+                "later",
+                queue, *params().max_queue_ms);
+  }
+  return {};
+}
+
+// The engine keeps them.
+void Generation::AddLimits(int64_t now_ns, GenerationRequest* request) const {
+  if (params().deadline_ms) {
+    request->deadline_ns = context_.arrived_ns + *params().deadline_ms * kNanosPerMs;
+  }
+  if (params().max_queue_ms) {
+    const int64_t until = context_.arrived_ns + *params().max_queue_ms * kNanosPerMs;
+    request->max_queue_ns = std::max<int64_t>(until - now_ns, 1);
+  }
+}
 
 Status Generation::Submit() {
   const auto sequences = static_cast<int64_t>(prepared_->prompts.size()) * params().n;
+  VIVACE_RETURN_IF_ERROR(CheckLimits(prepared_ns_));
   VIVACE_RETURN_IF_ERROR(ticket_->Grow(sequences - 1));
   for (size_t i = 0; i < prepared_->prompts.size(); ++i) {
-    auto request = context_.engine->Submit(
-        prepared_->EngineRequest(i, context_.model->max_model_len), nullptr);
+    GenerationRequest wanted = prepared_->EngineRequest(i, context_.model->max_model_len);
+    AddLimits(prepared_ns_, &wanted);
+    auto request = context_.engine->Submit(std::move(wanted), nullptr);
     if (!request) {
       AbortAll();
       ended_ = true;
@@ -43,6 +83,7 @@ Status Generation::Submit() {
   }
   for (size_t i = 0; i < requests_.size(); ++i) AddChoices(i);
   prepared_->prompts = {};  // the engine's requests have them
+  context_.records->Begin(request_id_, [this] { return Record(); });
   context_.metrics->params_n->Observe(static_cast<double>(params().n));
   return {};
 }
@@ -51,7 +92,8 @@ void Generation::AddChoices(size_t prompt) {
   const ActiveRequest& request = *requests_[prompt];
   const int64_t now = SteadyNanos();
   for (const auto& stream : request.choices) {
-    choices_.push_back({ChoiceOutput(params(), context_.model->tokenizer, context_.model->eos_ids),
+    choices_.push_back({ChoiceOutput(params(), context_.model->tokenizer, context_.model->eos_ids,
+                                     prepared_->reading),
                         prompt, stream.get(), false, false, false, now});
     if (params().echo) {
       choices_.back().output.Echo(request.request.prompt,
@@ -79,7 +121,13 @@ Generation::Progress Generation::Pump() {
       FailWith(EngineFailure(failure));
       return Progress::kEnded;
     }
-    if (params().stream) WriteNews(&choice, i);
+  }
+  if (NothingByDeadline()) {
+    FailWith(EngineFailure(FinishReason::kDeadline));
+    return Progress::kEnded;
+  }
+  for (size_t i = 0; params().stream && i < choices_.size(); ++i) {
+    if (!choices_[i].closed) WriteNews(&choices_[i], i);
   }
   Flush();
   const bool all = std::all_of(choices_.begin(), choices_.end(),
@@ -87,6 +135,16 @@ Generation::Progress Generation::Pump() {
   if (!all) return Progress::kOpen;
   Complete();
   return Progress::kEnded;
+}
+
+// The time was up before any choice had a token.
+bool Generation::NothingByDeadline() const {
+  bool late = false;
+  for (const Choice& choice : choices_) {
+    if (choice.output.tokens() > 0) return false;
+    late = late || choice.output.by_deadline();
+  }
+  return late;
 }
 
 // `number`: of the choice within its request.
@@ -97,6 +155,11 @@ void Generation::Feed(Choice* choice, int32_t number) {
   if (choice->output.must_abort()) {
     context_.engine->Abort(requests_[choice->prompt], number);
   }
+  // The engine has done with its constraint only once the stream says so.
+  if (choice->stream->finish_reason() == FinishReason::kNone) return;
+  const TokenConstraint* constraint = requests_[choice->prompt]->request.constraint(number);
+  choice->steered = constraint != nullptr && constraint->steered();
+  prepared_->params.steered |= choice->steered;
 }
 
 // Tokens that came together share the time since the last ones.
@@ -146,7 +209,9 @@ void Generation::WriteNews(Choice* choice, size_t index) {
   if (!output.finished() || choice->closed) return;
   choice->closed = true;
   ChoicePart last = PartOf(*choice, index);
-  last.end = &output.end();
+  ChoiceEnd end = output.end();
+  end.steered = choice->steered;
+  last.end = &end;
   writer_->Close(last, UsageNow(), &buffer_);
 }
 
@@ -154,6 +219,7 @@ Headers Generation::AnswerHeaders(const char* content_type) const {
   Headers headers = {{"content-type", content_type}, {"x-request-id", request_id_}};
   // Anthropic's name for it.
   if (params().endpoint == kMessages) headers.emplace_back("request-id", request_id_);
+  headers.emplace_back("server-timing", ServerTiming(AnswerParts()));
   AddReportHeaders(params(), &headers);
   return headers;
 }
@@ -197,7 +263,14 @@ void Generation::Complete() {
                                                                 : FinishLabel::kStop);
   }
   ObserveEnd();
-  End(200);
+  const auto any = [this](auto is) {
+    return std::any_of(choices_.begin(), choices_.end(),
+                       [is](const Choice& choice) { return is(choice.output); });
+  };
+  const bool late = any([](const ChoiceOutput& output) { return output.by_deadline(); });
+  const bool cut = any([](const ChoiceOutput& output) { return output.end().by_length; });
+  if (late) context_.metrics->deadlines_passed->Add();
+  End(200, late ? kDeadlineReason : cut ? "length" : "stop");
 }
 
 void Generation::SendWhole() {
@@ -219,11 +292,15 @@ void Generation::FailWith(const Error& error) {
     Flush();
     exchange_->EndStream();
   } else {
-    SendError(*exchange_, error, writer_->error_shape());
+    SendError(*exchange_, error, writer_->error_shape(),
+              RetryAfterSeconds(context_.engine->stats()));
   }
   context_.metrics->CountResponse(stream_begun_ ? 200 : HttpStatus(error.code));
   CountUnfinished(FinishLabel::kError);
-  End(HttpStatus(error.code));
+  const bool late = error.code == ErrorCode::kDeadlineExceeded;
+  if (late) context_.metrics->deadlines_passed->Add();
+  if (error.reason == "queue_timeout") context_.metrics->queue_limits_passed->Add();
+  End(HttpStatus(error.code), late ? kDeadlineReason : "error");
 }
 
 void Generation::Abandon() {
@@ -231,7 +308,7 @@ void Generation::Abandon() {
   AbortAll();
   context_.metrics->clients_gone->Add();
   CountUnfinished(FinishLabel::kAbort);
-  End(kStatusClientGone);
+  End(kStatusClientGone, "gone");
 }
 
 void Generation::CountUnfinished(FinishLabel label) {
@@ -242,35 +319,85 @@ void Generation::AbortAll() {
   for (const RequestPtr& request : requests_) context_.engine->Abort(request, -1);
 }
 
-void Generation::End(int status) {
+void Generation::End(int status, std::string_view outcome) {
   ended_ = true;
   ticket_->Release();
-  const Usage usage = UsageNow();
-  LogRequest({.path = exchange_->request().path,
+  RequestRecord record = Record();
+  record.status = status;
+  record.outcome = outcome;
+  record.ended_ns = SteadyNanos();
+  int64_t first = 0;
+  for (const PromptRecord& prompt : record.prompts) first = std::max(first, prompt.first_token_ns);
+  LogRequest({.id = request_id_,
+              .path = record.path,
               .status = status,
-              .started_ns = context_.started_ns,
-              .prompt_tokens = usage.prompt_tokens,
-              .output_tokens = usage.completion_tokens});
+              .started_ns = context_.arrived_ns,
+              .prompt_tokens = UsageNow().prompt_tokens,
+              .output_tokens = record.output_tokens,
+              .first_token_ns = first});
+  context_.records->End(std::move(record));
+}
+
+// As it is now; what End adds is left open.
+RequestRecord Generation::Record() const {
+  RequestRecord record;
+  record.id = request_id_;
+  record.path = exchange_->request().path;
+  record.owner = context_.owner;
+  record.created_s = created_s_;
+  record.arrived_ns = context_.arrived_ns;
+  record.prepared_ns = prepared_ns_;
+  record.output_tokens = UsageNow().completion_tokens;
+  record.choices = static_cast<int32_t>(choices_.size());
+  for (const RequestPtr& request : requests_) record.prompts.push_back(RecordOf(*request));
+  return record;
+}
+
+// What is known of the times when the answer's headers go out: of a stream, up to its first token.
+RequestParts Generation::AnswerParts() const {
+  RequestParts parts = PartsOf(Record(), SteadyNanos());
+  if (params().stream) parts.decode_ms = parts.total_ms = -1;
+  return parts;
 }
 
 void Generation::ObserveEnd() {
   ServerMetrics& metrics = *context_.metrics;
   const int64_t now = SteadyNanos();
-  for (const RequestPtr& request : requests_) {
-    const RequestTimes& times = request->times;
-    const int64_t arrived = times.arrived_ns.load(std::memory_order_relaxed);
-    const int64_t scheduled = times.scheduled_ns.load(std::memory_order_relaxed);
-    const int64_t first = times.first_token_ns.load(std::memory_order_relaxed);
-    metrics.e2e_latency->Observe(Seconds(now - arrived));
-    if (scheduled != 0) metrics.queue_time->Observe(Seconds(scheduled - arrived));
-    if (first == 0) continue;
-    metrics.time_to_first_token->Observe(Seconds(first - arrived));
-    if (scheduled != 0) metrics.prefill_time->Observe(Seconds(first - scheduled));
-    metrics.decode_time->Observe(Seconds(now - first));
-  }
+  for (const RequestPtr& request : requests_) ObserveTimes(request, now);
+  int64_t longest = 0;
   for (const Choice& choice : choices_) {
-    metrics.generation_tokens_per_request->Observe(static_cast<double>(choice.output.tokens()));
+    const int64_t tokens = choice.output.tokens();
+    longest = std::max(longest, tokens);
+    metrics.generation_tokens_per_request->Observe(static_cast<double>(tokens));
+    const int64_t first =
+        requests_[choice.prompt]->times.first_token_ns.load(std::memory_order_relaxed);
+    if (tokens < 2 || first == 0) continue;
+    metrics.time_per_output_token->Observe(Seconds(choice.last_news_ns - first) /
+                                           static_cast<double>(tokens - 1));
   }
+  metrics.max_generation_tokens->Observe(static_cast<double>(longest));
+}
+
+void Generation::ObserveTimes(const RequestPtr& request, int64_t now) {
+  ServerMetrics& metrics = *context_.metrics;
+  const RequestTimes& times = request->times;
+  const int64_t arrived = times.arrived_ns.load(std::memory_order_relaxed);
+  const int64_t scheduled = times.scheduled_ns.load(std::memory_order_relaxed);
+  const int64_t first = times.first_token_ns.load(std::memory_order_relaxed);
+  const int32_t cached = request->cached_tokens.load(std::memory_order_relaxed);
+  metrics.e2e_latency->Observe(Seconds(now - arrived));
+  metrics.preemptions_per_request->Observe(request->preemptions.load(std::memory_order_relaxed));
+  metrics.prompt_tokens_computed->Observe(
+      static_cast<double>(std::ssize(request->request.prompt) - cached));
+  metrics.cached_tokens->Add(cached);
+  if (scheduled != 0) {
+    metrics.queue_time->Observe(Seconds(scheduled - arrived));
+    metrics.inference_time->Observe(Seconds(now - scheduled));
+  }
+  if (first == 0) return;
+  metrics.time_to_first_token->Observe(Seconds(first - arrived));
+  if (scheduled != 0) metrics.prefill_time->Observe(Seconds(first - scheduled));
+  metrics.decode_time->Observe(Seconds(now - first));
 }
 
 }  // namespace vivace::server

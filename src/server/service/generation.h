@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
@@ -21,6 +22,7 @@
 #include "server/openai/served_model.h"
 #include "server/service/admission.h"
 #include "server/service/answer.h"
+#include "server/service/request_records.h"
 
 namespace vivace::server {
 
@@ -31,13 +33,16 @@ class Generation final : public Answer {
     Engine* engine;
     const ServedModel* model;
     ServerMetrics* metrics;
-    int64_t started_ns = 0;  // when the request was in; for the log
+    RequestRecords* records;
+    int64_t arrived_ns = 0;  // steady clock, when the headers were in: limits of time count from it
+    uint64_t owner = 0;      // who asked
   };
 
   Generation(const Context& context, ExchangePtr exchange,
              std::shared_ptr<Admission::Ticket> ticket, std::unique_ptr<PreparedRequest> prepared,
              AnswerIdentity identity);
 
+  // Refuses at once what its own limits of time cannot be kept for.
   Status Submit() override;
   std::span<const RequestPtr> requests() const override { return requests_; }
   Progress Pump() override;
@@ -55,6 +60,7 @@ class Generation final : public Answer {
     bool begun = false;   // its first delta was written
     bool closed = false;  // its end
     int64_t last_news_ns = 0;
+    bool steered = false;  // its constraint imposed its end
   };
 
   void AddChoices(size_t prompt);
@@ -66,8 +72,14 @@ class Generation final : public Answer {
   void SendWhole();
   void CountUnfinished(FinishLabel label);
   void ObserveEnd();
+  void ObserveTimes(const RequestPtr& request, int64_t now);
   void AbortAll();
-  void End(int status);
+  void End(int status, std::string_view outcome);
+  Status CheckLimits(int64_t now_ns) const;
+  void AddLimits(int64_t now_ns, GenerationRequest* request) const;
+  bool NothingByDeadline() const;
+  RequestRecord Record() const;
+  RequestParts AnswerParts() const;
   ChoicePart PartOf(const Choice& choice, size_t index) const;
   Usage UsageNow() const;
   Headers AnswerHeaders(const char* content_type) const;
@@ -79,6 +91,8 @@ class Generation final : public Answer {
   const std::unique_ptr<PreparedRequest> prepared_;
   const std::unique_ptr<AnswerWriter> writer_;
   const std::string request_id_;
+  const int64_t created_s_;
+  const int64_t prepared_ns_;
   std::vector<RequestPtr> requests_;
   std::vector<Choice> choices_;
   std::string buffer_;         // chunks on their way to the exchange; reused

@@ -14,20 +14,27 @@ namespace vivace::server {
 inline constexpr int kStatusClientGone = 499;
 
 struct RequestLine {
+  std::string_view id;    // of the answer; empty: it got none
   std::string_view path;  // of a route
   int status = 0;
   int64_t started_ns = 0;  // steady clock, when the body was in
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;
+  int64_t first_token_ns = 0;  // steady clock; 0: none
 };
 
 inline void LogRequest(const RequestLine& line) {
-  log::Info("request", {{"method", "POST"},
-                        {"path", line.path},
-                        {"status", line.status},
-                        {"ms", (SteadyNanos() - line.started_ns) / 1'000'000},
-                        {"prompt_tokens", line.prompt_tokens},
-                        {"output_tokens", line.output_tokens}});
+  log::Info("request",
+            {{"id", line.id},
+             {"method", "POST"},
+             {"path", line.path},
+             {"status", line.status},
+             {"ms", (SteadyNanos() - line.started_ns) / 1'000'000},
+             {"first_token_ms", line.first_token_ns == 0
+                                    ? int64_t{-1}
+                                    : (line.first_token_ns - line.started_ns) / 1'000'000},
+             {"prompt_tokens", line.prompt_tokens},
+             {"output_tokens", line.output_tokens}});
 }
 
 }  // namespace vivace::server

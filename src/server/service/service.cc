@@ -14,6 +14,7 @@
 #include "server/openapi.h"
 #include "server/params/readers.h"
 #include "server/service/embedding.h"
+#include "server/service/forecast.h"
 #include "server/service/generation.h"
 #include "server/service/health.h"
 #include "server/service/report_headers.h"
@@ -23,6 +24,11 @@
 
 namespace vivace::server {
 namespace {
+
+ServedModel WithDialect(ServedModel model) {
+  model.dialect = DetectDialect(model.chat_template.get(), *model.tokenizer);
+  return model;
+}
 
 AdmissionLimits AdmissionFor(const Engine& engine, const AdmissionLimits& wanted) {
   AdmissionLimits limits = wanted;
@@ -51,9 +57,9 @@ bool SaysJson(const HttpRequest& request) {
 }
 
 HttpServer::Refusal RefusalOf(int status, const Error& error,
-                              ErrorShape shape = ErrorShape::kOpenAi) {
+                              ErrorShape shape = ErrorShape::kOpenAi, int retry_after_s = 1) {
   return {.status = status,
-          .headers = ErrorHeaders(error),
+          .headers = ErrorHeaders(error, retry_after_s),
           .body = ErrorBody(status, error, shape),
           .ticket = nullptr};
 }
@@ -134,23 +140,33 @@ struct Service::Call {
   std::string body;  // let go by the prep thread
   std::shared_ptr<Admission::Ticket> ticket;
   std::shared_ptr<Client> client;
-  int64_t started_ns = 0;
+  int64_t arrived_ns = 0;
+  uint64_t owner = 0;  // who asked
+  std::string id;      // for the log, until it has another
 
   void Log(int status) const {
-    LogRequest({.path = exchange->request().path, .status = status, .started_ns = started_ns});
+    LogRequest(
+        {.id = id, .path = exchange->request().path, .status = status, .started_ns = arrived_ns});
   }
 };
 
 Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
-    : model_(std::move(model)),
+    : model_(WithDialect(std::move(model))),
       engine_(engine),
-      metrics_(model_.name()),
+      access_(options.public_metrics),
+      cors_(std::move(options.cors)),
+      metrics_(model_.name(), {.block_size = engine->limits().block_size,
+                               .num_blocks = engine->limits().num_blocks,
+                               .prefix_caching = engine->config().enable_prefix_caching &&
+                                                 !engine->limits().recurrent}),
       admission_(AdmissionFor(*engine, options.admission)),
       dispatcher_(engine),
       router_(MakeRoutes()),
       openapi_(OpenApiDocument(router_.routes(), VIVACE_VERSION)),
       id_prefix_(RandomPrefix()),
-      prep_(options.prep_threads) {}
+      prep_(options.prep_threads) {
+  access_.Use(std::move(options.keys));
+}
 
 void Service::Attach(HttpServer* http) {
   http_ = http;
@@ -178,6 +194,7 @@ std::vector<Route> Service::MakeRoutes() {
   };
   constexpr ErrorShape kOpenAi = ErrorShape::kOpenAi;
   constexpr ErrorShape kAnthropic = ErrorShape::kAnthropic;
+  constexpr AccessLevel kOpen = AccessLevel::kOpen;
   return {
       {"POST", "/v1/chat/completions", true, generate(kChat), kOpenAi, "Answer a chat", kChat},
       {"POST", "/v1/completions", true, generate(kCompletions), kOpenAi, "Continue a text",
@@ -214,10 +231,11 @@ std::vector<Route> Service::MakeRoutes() {
       {"GET", "/v1/models", false, show(&Service::ListModels), kOpenAi, "The served model"},
       {"GET", "/models", false, show(&Service::ListModels), kOpenAi, "The served model"},
       {"GET", "/v1/models/*", false, show_model, kOpenAi, "One name of the served model"},
-      {"GET", "/health", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests"},
-      {"GET", "/ready", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests"},
-      {"GET", "/live", false, ok, kOpenAi, "The process answers"},
-      {"GET", "/metrics", false, show(&Service::ShowMetrics), kOpenAi, "Prometheus"},
+      {"GET", "/health", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests", 0, kOpen},
+      {"GET", "/ready", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests", 0, kOpen},
+      {"GET", "/live", false, ok, kOpenAi, "The process answers", 0, kOpen},
+      {"GET", "/metrics", false, show(&Service::ShowMetrics), kOpenAi, "Prometheus", 0,
+       AccessLevel::kMetrics},
       {"GET", "/version", false, show(&Service::ShowVersion), kOpenAi, "The version"},
       {"GET", "/openapi.json", false, show(&Service::ShowOpenApi), kOpenAi, "This document"},
       {"POST", "/reset_prefix_cache", false,
@@ -225,20 +243,43 @@ std::vector<Route> Service::MakeRoutes() {
          engine_->ResetPrefixCache();
          ok(x, tail);
        },
-       kOpenAi, "Forget cached prefixes"},
+       kOpenAi, "Forget cached prefixes", 0, AccessLevel::kAdmin},
+      {"GET", "/v1/requests", false, show(&Service::ListRequests), kOpenAi,
+       "Requests under way, and the last that ended"},
+      {"GET", "/v1/requests/*", false,
+       [this](const ExchangePtr& x, std::string_view name) { ShowRequest(*x, name); }, kOpenAi,
+       "What happened to one request: its id and /timeline"},
       {"GET", "/", false,
        [this](const ExchangePtr& x, std::string_view) { ShowWebFile(*x, "index.html"); }, kOpenAi,
-       "The web page"},
+       "The web page", 0, kOpen},
       {"GET", "/web/*", false,
        [this](const ExchangePtr& x, std::string_view name) { ShowWebFile(*x, name); }, kOpenAi,
-       "A file of the web page"},
+       "A file of the web page", 0, kOpen},
   };
 }
 
 // ---- from request to handler --------------------------------------------------------------------
 
 HttpServer::Refusal Service::Check(const HttpRequest& request) {
+  HttpServer::Refusal verdict;
+  if (auto preflight = cors_.Preflight(request)) {
+    verdict = std::move(*preflight);
+    metrics_.CountResponse(verdict.status);
+    return verdict;
+  }
+  verdict = CheckRoute(request);
+  for (auto& header : cors_.AnswerHeaders(request)) verdict.headers.push_back(std::move(header));
+  return verdict;
+}
+
+HttpServer::Refusal Service::CheckRoute(const HttpRequest& request) {
   const Router::Match match = router_.Find(request.method, request.path);
+  const ErrorShape shape = match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi;
+  if (auto refusal = access_.Check(Router::AccessOf(match), request, shape)) {
+    metrics_.CountRejection(Rejection::kNoAccess);
+    metrics_.CountResponse(refusal->status);
+    return std::move(*refusal);
+  }
   HttpServer::Refusal verdict;
   if (match.route == nullptr) {
     verdict = RefusalOf(match.status, Router::ErrorOf(match, request.method, request.path));
@@ -257,7 +298,7 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
   const Status room = admission_.Check(DeclaredBytes(request));
   if (room) return verdict;
   CountRefusal(room.error());
-  return RefusalOf(HttpStatus(room.error().code), room.error(), match.route->errors);
+  return RefusalOf(HttpStatus(room.error().code), room.error(), shape, RetryAfter());
 }
 
 void Service::Handle(ExchangePtr exchange) {
@@ -269,6 +310,7 @@ void Service::Handle(ExchangePtr exchange) {
 
 // Null: there is no place for it, and it has been told so.
 std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
+  const HttpRequest& request = exchange->request();
   std::string body = exchange->TakeBody();
   auto ticket = admission_.Admit(body.size());
   if (!ticket) {
@@ -280,9 +322,10 @@ std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
     client->gone = true;
     if (const auto answer = client->answer.lock()) dispatcher_.Abandon(answer);
   });
-  return std::make_shared<Call>(Call{exchange, std::move(body),
-                                     std::make_shared<Admission::Ticket>(std::move(*ticket)),
-                                     std::move(client), SteadyNanos()});
+  return std::make_shared<Call>(
+      Call{exchange, std::move(body), std::make_shared<Admission::Ticket>(std::move(*ticket)),
+           std::move(client), request.arrived_ns != 0 ? request.arrived_ns : SteadyNanos(),
+           access_.WhoIs(request).id, fmt::format("req-{}{:08x}", id_prefix_, ++next_id_)});
 }
 
 void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
@@ -306,9 +349,10 @@ void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
   auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
   if (!request_id) return RefuseCall(*call, request_id.error());
   Run(call.get(),
-      std::make_shared<Generation>(
-          Generation::Context{engine_, &model_, &metrics_, call->started_ns}, call->exchange,
-          call->ticket, std::move(*prepared), NewIdentity(endpoint, std::move(*request_id))));
+      std::make_shared<Generation>(Generation::Context{engine_, &model_, &metrics_, &records_,
+                                                       call->arrived_ns, call->owner},
+                                   call->exchange, call->ticket, std::move(*prepared),
+                                   NewIdentity(endpoint, std::move(*request_id))));
 }
 
 void Service::Embed(Endpoint endpoint, const ExchangePtr& exchange) {
@@ -331,7 +375,7 @@ void Service::StartEmbedding(const std::shared_ptr<Call>& call, Endpoint endpoin
   auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
   if (!request_id) return RefuseCall(*call, request_id.error());
   Run(call.get(),
-      std::make_shared<Embedding>(Embedding::Context{engine_, &metrics_, call->started_ns},
+      std::make_shared<Embedding>(Embedding::Context{engine_, &metrics_, call->arrived_ns},
                                   call->exchange, call->ticket, std::move(*prepared),
                                   NewIdentity(endpoint, std::move(*request_id))));
 }
@@ -434,7 +478,7 @@ void Service::ShowReadiness(Exchange& exchange) {
   }
   if (!status) {
     metrics_.CountResponse(HttpStatus(status.error().code));
-    SendError(exchange, status.error());
+    SendError(exchange, status.error(), ErrorShape::kOpenAi, RetryAfter());
     return;
   }
   SendJson(exchange, R"({"status":"ok"})");
@@ -448,6 +492,44 @@ void Service::ShowMetrics(Exchange& exchange) {
 
 void Service::ShowVersion(Exchange& exchange) {
   SendJson(exchange, R"({"version":")" VIVACE_VERSION R"("})");
+}
+
+// Callers see their own; the administrator, and everyone where there is none, sees all.
+void Service::ListRequests(Exchange& exchange) {
+  const AccessControl::Caller caller = access_.WhoIs(exchange.request());
+  const int64_t now = SteadyNanos();
+  std::string body;
+  JsonWriter w(&body);
+  w.BeginObject();
+  w.KeyString("object", "list");
+  w.Key("data");
+  w.BeginArray();
+  records_.ForEach([&](const RequestRecord& record) {
+    if (access_.MaySee(caller, record.owner)) WriteRequestRow(record, now, &w);
+  });
+  w.EndArray();
+  w.EndObject();
+  SendJson(exchange, std::move(body));
+}
+
+void Service::ShowRequest(Exchange& exchange, std::string_view name) {
+  constexpr std::string_view kTimeline = "/timeline";
+  if (name.ends_with(kTimeline)) name.remove_suffix(kTimeline.size());
+  const AccessControl::Caller caller = access_.WhoIs(exchange.request());
+  const auto record = records_.Find(DecodedPath(name));
+  // What may not be seen is not said to be there.
+  if (!record || !access_.MaySee(caller, record->owner)) {
+    Refuse(exchange, {ErrorCode::kNotFound, "request_not_found",
+                      fmt::format("there is no record of this request; the last {} that ended are "
+                                  "kept",
+                                  limits::kMaxTimelines),
+                      ""});
+    return;
+  }
+  std::string body;
+  JsonWriter w(&body);
+  WriteTimeline(*record, SteadyNanos(), &w);
+  SendJson(exchange, std::move(body));
 }
 
 void Service::ShowOpenApi(Exchange& exchange) { SendJson(exchange, openapi_); }
@@ -471,7 +553,15 @@ void Service::Refuse(Exchange& exchange, const Error& error) {
   CountRefusal(error);
   const HttpRequest& request = exchange.request();
   const Router::Match match = router_.Find(request.method, request.path);
-  SendError(exchange, error, match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi);
+  SendError(exchange, error, match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi,
+            RetryAfter());
+}
+
+// Of this moment; the HTTP layer's own refusals say the same.
+int Service::RetryAfter() {
+  const int seconds = RetryAfterSeconds(engine_->stats());
+  if (http_ != nullptr) http_->SetRetryAfter(seconds);
+  return seconds;
 }
 
 void Service::CountRefusal(const Error& error) {

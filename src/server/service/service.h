@@ -8,8 +8,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/engine.h"
+#include "server/access/access_control.h"
+#include "server/access/cors.h"
 #include "server/http/http.h"
 #include "server/metrics/server_metrics.h"
 #include "server/openai/answer_writer.h"
@@ -20,12 +23,16 @@
 #include "server/service/admission.h"
 #include "server/service/dispatcher.h"
 #include "server/service/prep_pool.h"
+#include "server/service/request_records.h"
 
 namespace vivace::server {
 
 struct ServiceOptions {
   int prep_threads = 1;
-  AdmissionLimits admission;  // zero: from the engine's configuration
+  AdmissionLimits admission = {};                    // zero: from the engine's configuration
+  std::shared_ptr<const AccessKeys> keys = nullptr;  // null: everything is open
+  bool public_metrics = false;
+  Cors cors = {};
 };
 
 class Service {
@@ -42,6 +49,9 @@ class Service {
   HttpServer::Refusal Check(const HttpRequest& request);
   void Handle(ExchangePtr exchange);
 
+  // Loop thread: the keys that open it from now on.
+  void UseKeys(std::shared_ptr<const AccessKeys> keys) { access_.Use(std::move(keys)); }
+
   // Loop thread: refuse new work, let the rest finish.
   void BeginDrain();
   // Loop thread: end the rest with an error.
@@ -55,6 +65,7 @@ class Service {
   struct Client;
   struct Call;
 
+  HttpServer::Refusal CheckRoute(const HttpRequest& request);
   std::vector<Route> MakeRoutes();
   std::shared_ptr<Call> MakeCall(const ExchangePtr& exchange);
   void Generate(Endpoint endpoint, const ExchangePtr& exchange);
@@ -74,18 +85,24 @@ class Service {
   void ShowReadiness(Exchange& exchange);
   void ShowMetrics(Exchange& exchange);
   void ShowVersion(Exchange& exchange);
+  void ListRequests(Exchange& exchange);
+  void ShowRequest(Exchange& exchange, std::string_view name);
   void ShowOpenApi(Exchange& exchange);
   void ShowWebFile(Exchange& exchange, std::string_view name);
 
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error);
+  int RetryAfter();
   void CountRefusal(const Error& error);
   AnswerIdentity NewIdentity(Endpoint endpoint, std::string request_id);
 
   const ServedModel model_;
   Engine* const engine_;
+  AccessControl access_;
+  const Cors cors_;
   ServerMetrics metrics_;
   Admission admission_;
+  RequestRecords records_;
   Dispatcher dispatcher_;
   const Router router_;
   const std::string openapi_;

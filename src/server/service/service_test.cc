@@ -174,8 +174,7 @@ TEST_F(RoutesTest, ToolsGoToTheTemplate) {
   EXPECT_EQ(with->header("x-vivace-ignored"), "");
   const auto prompt = engine_.submitted().back()->request.prompt;
   EXPECT_EQ(std::count(prompt.begin(), prompt.end(), testing::ByteToken('z')), 2);
-  for (const char* choice :
-       {R"("required")", R"({"type":"function","function":{"name":"zz"}})", R"("maybe")"}) {
+  for (const char* choice : {R"({"type":"function","function":{"name":"z"}})", R"("maybe")"}) {
     const auto refused =
         Post(kChatPath, fmt::format(R"({{"messages":[{{"role":"user","content":"Hi"}}],{},)"
                                     R"("tool_choice":{}}})",
@@ -434,24 +433,20 @@ TEST_F(RoutesTest, HandedBadRequests) {
   for (const auto& entry : manifest.at("cases").as_array()) {
     const std::string name(entry.at("name").as_string());
     if (!name.starts_with("api/")) continue;
-    // These ask for constrained decoding; refusing it is all we do so far.
-    const bool constrained = name.starts_with("api/schema_") || name.starts_with("api/grammar_");
+    // Compiled in a process of its own, and so tests/e2e/test_bad_http.py's.
+    if (name.starts_with("api/schema_") || name.starts_with("api/grammar_")) continue;
     std::ifstream file(dir / name, std::ios::binary);
     const std::string body{std::istreambuf_iterator<char>(file), {}};
     const auto exchange = Ask(std::string(entry.at("route").as_string()), body);
-    if (constrained) {
-      EXPECT_EQ(exchange->status(), 400) << name;
-    } else {
-      const auto& allowed = entry.at("status").as_array();
-      EXPECT_NE(std::find(allowed.begin(), allowed.end(), json::value(exchange->status())),
-                allowed.end())
-          << name << ' ' << exchange->status() << ' ' << exchange->body().substr(0, 300);
-    }
+    const auto& allowed = entry.at("status").as_array();
+    EXPECT_NE(std::find(allowed.begin(), allowed.end(), json::value(exchange->status())),
+              allowed.end())
+        << name << ' ' << exchange->status() << ' ' << exchange->body().substr(0, 300);
     if (exchange->status() >= 400) ErrorOf(*exchange);
     EXPECT_EQ(service_->open_requests(), 0) << name;
     run += 1;
   }
-  EXPECT_GT(run, 40);
+  EXPECT_GT(run, 30);
 }
 
 }  // namespace

@@ -53,6 +53,9 @@ class FakeExchange final : public Exchange {
   void AddHeader(std::string name, std::string value) {
     request_.headers.emplace_back(std::move(name), std::move(value));
   }
+  void set_headers(Headers headers) {
+    request_.headers.insert(request_.headers.end(), headers.begin(), headers.end());
+  }
   void set_ticket(std::shared_ptr<void> ticket) { request_.ticket = std::move(ticket); }
   void set_pending_bytes(size_t bytes) { pending_bytes_ = bytes; }
   int status() const { return status_; }
@@ -82,6 +85,9 @@ class FakeHttp final : public HttpServer {
  public:
   uint16_t port() const override { return 0; }
   void Run() override {}
+  void SetRetryAfter(int seconds) override { retry_after_s_ = seconds; }
+  int retry_after_s() const { return retry_after_s_; }
+  void UseTls(std::shared_ptr<const TlsContext>) override {}
   void Post(std::function<void()> work) override {
     const std::lock_guard lock(mutex_);
     posted_.push_back(std::move(work));
@@ -131,6 +137,7 @@ class FakeHttp final : public HttpServer {
   std::vector<std::function<void()>> timers_;
   bool draining_ = false;
   bool stopped_ = false;
+  int retry_after_s_ = 0;
 };
 
 }  // namespace vivace::server::testing

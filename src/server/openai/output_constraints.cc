@@ -1,0 +1,149 @@
+#include "server/openai/output_constraints.h"
+
+#include <utility>
+
+#include "server/json/strict_json.h"
+#include "server/openai/output_rules.h"
+#include "server/params/readers.h"
+
+namespace vivace::server {
+namespace {
+
+Status AddBudget(const OutputReading& reading, const ServedModel& model, RequestParams* params,
+                 OutputConstraints* out) {
+  if (!params->thinking_token_budget) return {};
+  const Dialect& dialect = model.dialect;
+  const bool open = reading.reasoning == ReasoningStart::kOpen;
+  const bool closed = reading.reasoning == ReasoningStart::kNone;
+  const bool known =
+      dialect.reasoning_end_token >= 0 && (open || dialect.reasoning_begin_token >= 0);
+  if (dialect.reasoning == nullptr || (!known && !closed)) {
+    return ReportIgnored("thinking_token_budget", params);
+  }
+  if (closed) return {};
+  out->thinking_budget = params->thinking_token_budget;
+  out->marks = {dialect.reasoning_begin_token, dialect.reasoning_end_token, open};
+  return {};
+}
+
+std::string_view AskedBy(const RequestParams& params) {
+  if (params.grammar) return params.grammar->field;
+  const bool forced =
+      params.tool_choice == ToolChoice::kRequired || params.tool_choice == ToolChoice::kNamed;
+  return forced ? "tool_choice" : "tools";
+}
+
+// What the content must be, in the terms of a structural tag.
+Result<json::value> ContentFormat(const GrammarSpec& spec) {
+  switch (spec.kind) {
+    case GrammarSpec::Kind::kJsonObject:
+      return json::value{{"type", "json_schema"}, {"json_schema", {{"type", "object"}}}};
+    case GrammarSpec::Kind::kJsonSchema: {
+      VIVACE_ASSIGN(json::value schema, ParseStrictJson(spec.text));
+      return json::value{{"type", "json_schema"}, {"json_schema", std::move(schema)}};
+    }
+    case GrammarSpec::Kind::kRegex:
+      return json::value{{"type", "regex"}, {"pattern", spec.text}};
+    case GrammarSpec::Kind::kEbnf:
+      return json::value{{"type", "grammar"}, {"grammar", spec.text}};
+    case GrammarSpec::Kind::kChoice: {
+      json::array choices;
+      for (const std::string& choice : spec.choices) {
+        choices.push_back({{"type", "const_string"}, {"value", choice}});
+      }
+      return json::value{{"type", "or"}, {"elements", std::move(choices)}};
+    }
+    case GrammarSpec::Kind::kStructural: {
+      VIVACE_ASSIGN(json::value tag, ParseStrictJson(spec.text));
+      if (const auto* object = tag.if_object(); object != nullptr && object->contains("format")) {
+        return object->at("format");
+      }
+    }
+  }
+  return Fail(ErrorCode::kInvalidArgument, "bad_structural_tag", spec.field,
+              "beside tools or thoughts a structural tag needs a format");
+}
+
+// The output is content throughout: no tools, and no thought before it.
+bool OnlyContent(const OutputReading& reading) {
+  return reading.tools == nullptr && reading.reasoning == ReasoningStart::kNone &&
+         (reading.dialect == nullptr ||
+          reading.dialect->tools->shape != dialect::CallShape::kHarmony);
+}
+
+Status CompileContent(const GrammarSpec& spec, const ServedModel& model,
+                      const RequestParams& params, OutputConstraints* out) {
+  if (model.grammar == nullptr) {
+    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", spec.field,
+                "`{}` needs constrained outputs, which this server does not offer", spec.field);
+  }
+  VIVACE_ASSIGN(out->grammar, model.grammar->Compile(spec));
+  out->options.jump_forward = !params.logprobs;
+  return {};
+}
+
+Status AddGrammar(const OutputReading& reading, const ServedModel& model, RequestParams* params,
+                  OutputConstraints* out) {
+  json::value content;
+  if (params->grammar) {
+    if (OnlyContent(reading)) return CompileContent(*params->grammar, model, *params, out);
+    VIVACE_ASSIGN(content, ContentFormat(*params->grammar));
+  }
+  const json::value* wanted = params->grammar ? &content : nullptr;
+  const bool must = params->grammar || MustObeySchemas(*params, reading.tools.get());
+  auto grammar = GrammarOf(*params, reading, model, wanted, /*schemas=*/true);
+  if (!grammar) {
+    const bool bound = reading.tools != nullptr && !params->parallel_tool_calls;
+    return bound ? ReportIgnored("parallel_tool_calls", params) : Status();
+  }
+  if (model.grammar == nullptr) {
+    if (!must) return {};
+    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(AskedBy(*params)),
+                "`{}` needs constrained outputs, which this server does not offer",
+                AskedBy(*params));
+  }
+  const auto compile = [&] {
+    return model.grammar->Compile({.kind = GrammarSpec::Kind::kStructural,
+                                   .text = grammar->structural_tag,
+                                   .choices = {},
+                                   .field = std::string(AskedBy(*params))});
+  };
+  auto compiled = compile();
+  if (!compiled && !must) {
+    // Schemas are help here, not a promise: calls are still well formed without.
+    VIVACE_RETURN_IF_ERROR(ReportIgnored("tools.parameters", params));
+    grammar = GrammarOf(*params, reading, model, wanted, /*schemas=*/false);
+    compiled = compile();
+  }
+  if (!compiled) return tl::unexpected<Error>(std::move(compiled.error()));
+  out->grammar = std::move(*compiled);
+  out->options.begin_after = grammar->begin_after;
+  out->options.jump_forward = !params->logprobs;
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<TokenConstraint>> OutputConstraints::New(int32_t choices) const {
+  std::vector<std::unique_ptr<TokenConstraint>> constraints;
+  for (int32_t i = 0; any() && i < choices; ++i) {
+    std::unique_ptr<TokenConstraint> constraint;
+    if (grammar != nullptr) constraint = grammar->NewConstraint(options);
+    if (thinking_budget) {
+      constraint =
+          std::make_unique<ReasoningBudget>(*thinking_budget, marks, std::move(constraint));
+    }
+    constraints.push_back(std::move(constraint));
+  }
+  return constraints;
+}
+
+Result<OutputConstraints> ConstrainOutputs(const OutputReading& reading, const ServedModel& model,
+                                           RequestParams* params) {
+  OutputConstraints out;
+  VIVACE_RETURN_IF_ERROR(AddBudget(reading, model, params, &out));
+  VIVACE_RETURN_IF_ERROR(AddGrammar(reading, model, params, &out));
+  return out;
+}
+
+}  // namespace vivace::server

@@ -1,0 +1,161 @@
+// Readers of tools and tool_choice.
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <set>
+#include <string>
+
+#include "base/limits.h"
+#include "server/json/strict_json.h"
+#include "server/params/readers.h"
+
+namespace vivace::server {
+namespace {
+
+bool IsToolName(std::string_view name) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  };
+  return !name.empty() && name.size() <= limits::kMaxToolNameBytes &&
+         std::all_of(name.begin(), name.end(), allowed);
+}
+
+// Null counts as absent.
+const json::value* Find(const json::object& object, std::string_view key) {
+  const json::value* value = object.if_contains(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+Status CheckParameters(const std::string& path, const json::value& parameters) {
+  const std::string field = path + ".parameters";
+  const auto* schema = parameters.if_object();
+  if (schema == nullptr) return WrongType(field, "a JSON Schema object", parameters);
+  const json::value* type = schema->if_contains("type");
+  if (type != nullptr && (!type->is_string() || type->get_string() != "object")) {
+    return WrongValue(field, "must be a schema of \"type\": \"object\"");
+  }
+  const json::value* properties = schema->if_contains("properties");
+  if (properties != nullptr && !properties->is_object()) {
+    return WrongType(field + ".properties", "an object", *properties);
+  }
+  return {};
+}
+
+Status CheckFunction(const std::string& path, const json::object& function,
+                     std::set<std::string_view>* names) {
+  const json::value* name = function.if_contains("name");
+  if (name == nullptr || !name->is_string() || !IsToolName(name->get_string())) {
+    return WrongValue(path + ".name",
+                      fmt::format("must be 1 to {} letters, digits, underscores or hyphens",
+                                  limits::kMaxToolNameBytes));
+  }
+  if (!names->insert(name->get_string()).second) {
+    return WrongValue(path + ".name", fmt::format("is \"{}\", as that of another tool; names must "
+                                                  "differ",
+                                                  std::string_view(name->get_string())));
+  }
+  const json::value* about = Find(function, "description");
+  if (about != nullptr && !about->is_string()) {
+    return WrongType(path + ".description", "a string", *about);
+  }
+  const json::value* strict = Find(function, "strict");
+  if (strict != nullptr && !strict->is_bool()) {
+    return WrongType(path + ".strict", "a boolean", *strict);
+  }
+  const json::value* parameters = Find(function, "parameters");
+  return parameters == nullptr ? Status() : CheckParameters(path, *parameters);
+}
+
+Status CheckTool(const std::string& path, const json::value& tool,
+                 std::set<std::string_view>* names) {
+  const auto* object = tool.if_object();
+  if (object == nullptr) return WrongType(path, "an object", tool);
+  const json::value* type = object->if_contains("type");
+  if (type == nullptr || !type->is_string() || type->get_string() != "function") {
+    return WrongValue(path + ".type", "must be \"function\"; no other tools are offered");
+  }
+  const json::value* function = object->if_contains("function");
+  if (function == nullptr || !function->is_object()) {
+    return WrongValue(path, "needs a \"function\", which is an object");
+  }
+  return CheckFunction(path + ".function", function->get_object(), names);
+}
+
+}  // namespace
+
+Status ReadTools(std::string_view name, const json::value& value, const ParamContext&,
+                 RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list", value);
+  if (list->size() > limits::kMaxTools) {
+    return WrongValue(
+        name, fmt::format("has {} tools; at most {} are allowed", list->size(), limits::kMaxTools));
+  }
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < list->size(); ++i) {
+    VIVACE_RETURN_IF_ERROR(CheckTool(fmt::format("{}[{}]", name, i), (*list)[i], &names));
+  }
+  if (list->empty()) return {};
+  const size_t bytes = json::serialize(*list).size();
+  if (bytes > limits::kMaxToolSchemaBytes) {
+    return WrongValue(name, fmt::format("has {} bytes of JSON; at most {} are allowed", bytes,
+                                        limits::kMaxToolSchemaBytes));
+  }
+  params->tools = list;
+  return {};
+}
+
+// "none", "auto", "required", or {"type": "function", "function": {"name": …}}.
+Status ReadToolChoice(std::string_view name, const json::value& value, const ParamContext&,
+                      RequestParams* params) {
+  constexpr std::string_view kWanted =
+      "must be \"none\", \"auto\", \"required\" or {\"type\": \"function\", \"function\": "
+      "{\"name\": …}}";
+  if (const auto* text = value.if_string()) {
+    if (*text == "none") {
+      params->tool_choice = ToolChoice::kNone;
+    } else if (*text == "auto") {
+      params->tool_choice = ToolChoice::kAuto;
+    } else if (*text == "required" || *text == "any") {
+      params->tool_choice = ToolChoice::kRequired;
+    } else {
+      return WrongValue(name, kWanted);
+    }
+    return {};
+  }
+  const auto* object = value.if_object();
+  if (object == nullptr) return WrongType(name, "a string or an object", value);
+  const json::value* type = object->if_contains("type");
+  if (type != nullptr && type->is_string() && type->get_string() == "allowed_tools") {
+    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(name),
+                "`{}` of type \"allowed_tools\" is not supported: give only the allowed tools in "
+                "`tools`",
+                name);
+  }
+  const json::value* function = object->if_contains("function");
+  const auto* inner = function == nullptr ? nullptr : function->if_object();
+  const json::value* wanted = inner == nullptr ? nullptr : inner->if_contains("name");
+  const bool is_function = type != nullptr && type->is_string() && type->get_string() == "function";
+  if (!is_function || wanted == nullptr || !wanted->is_string()) return WrongValue(name, kWanted);
+  params->tool_choice = ToolChoice::kNamed;
+  params->tool_name = std::string(wanted->get_string());
+  return {};
+}
+
+Status CheckToolChoice(const RequestParams& params) {
+  const bool forced =
+      params.tool_choice == ToolChoice::kRequired || params.tool_choice == ToolChoice::kNamed;
+  if (!forced) return {};
+  if (params.tools == nullptr) {
+    return WrongValue("tool_choice", "asks for a call, but `tools` has none to call");
+  }
+  if (params.tool_choice != ToolChoice::kNamed) return {};
+  const bool known =
+      std::any_of(params.tools->begin(), params.tools->end(), [&](const json::value& tool) {
+        return tool.at("function").at("name").as_string() == params.tool_name;
+      });
+  if (known) return {};
+  return WrongValue("tool_choice", "names a function that is not in `tools`");
+}
+
+}  // namespace vivace::server

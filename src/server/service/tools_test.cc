@@ -1,0 +1,241 @@
+// Tools and reasoning through the whole service: a scripted engine writes what a model would.
+#include <gmock/gmock.h>
+
+#include <map>
+#include <set>
+
+#include "server/testing/service_harness.h"
+
+namespace vivace::server {
+namespace {
+
+using testing::ByteToken;
+using testing::Events;
+using testing::kImEnd;
+using testing::kTestTemplate;
+using testing::ServiceTest;
+
+constexpr char kChat[] = "/v1/chat/completions";
+constexpr char kHermes[] =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}"
+    "<|im_end|>\n{% endfor %}{% if tools %}T={{ tools | length }}{% endif %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n"
+    "{% if enable_thinking is defined and enable_thinking %}<think>\n{% endif %}{% endif %}";
+constexpr char kTools[] = R"("tools":[{"type":"function","function":{"name":"now"}},)"
+                          R"({"type":"function","function":{"name":"weather","parameters":)"
+                          R"({"type":"object","properties":{"city":{"type":"string"}}}}}])";
+
+class ToolsTest : public ServiceTest {
+ protected:
+  explicit ToolsTest(std::string chat_template = kHermes) : ServiceTest(std::move(chat_template)) {}
+
+  // The model writes `text` and ends.
+  void Write(std::string text) {
+    engine_.script = [text = std::move(text)](const GenerationRequest&, int32_t, int32_t index) {
+      const auto i = static_cast<size_t>(index);
+      return i < text.size() ? ByteToken(static_cast<unsigned char>(text[i])) : kImEnd;
+    };
+  }
+  std::string Body(const std::string& members) const {
+    return R"({"messages":[{"role":"user","content":"Hi"}])" +
+           (members.empty() ? "" : "," + members) + "}";
+  }
+  json::value Whole(const std::string& members) {
+    const auto exchange = Ask(kChat, Body(members));
+    EXPECT_EQ(exchange->status(), 200) << exchange->body();
+    return Json(*exchange);
+  }
+  json::value Message(const std::string& members) {
+    return Whole(members).at("choices").at(0).at("message");
+  }
+  std::string PromptText() const {
+    return testing::TestTokenizer()->Decode(engine_.submitted().back()->request.prompt, false);
+  }
+  // The message that a stream's deltas make, and how it ended.
+  json::object Streamed(const std::string& members, std::string* finish) {
+    const auto exchange = Ask(kChat, Body(members + R"(,"stream":true)"));
+    json::object message = {{"content", ""}, {"reasoning", ""}};
+    json::array calls;
+    const auto add = [](json::value* to, const json::value* more) {
+      if (more != nullptr && more->is_string()) {
+        *to = std::string(to->as_string()) + std::string(more->as_string());
+      }
+    };
+    for (const std::string& event : Events(exchange->body())) {
+      if (event == "[DONE]") continue;
+      const json::value chunk = json::parse(event);
+      const json::value& choice = chunk.at("choices").at(0);
+      const json::object& delta = choice.at("delta").as_object();
+      add(&message["content"], delta.if_contains("content"));
+      add(&message["reasoning"], delta.if_contains("reasoning"));
+      if (const json::value* news = delta.if_contains("tool_calls")) {
+        const json::value& call = news->at(0);
+        const auto index = static_cast<size_t>(call.at("index").as_int64());
+        if (call.as_object().contains("id")) {
+          EXPECT_EQ(index, calls.size());
+          calls.push_back(call);
+        } else {
+          EXPECT_EQ(index + 1, calls.size());
+          add(&calls[index].at("function").at("arguments"), &call.at("function").at("arguments"));
+        }
+      }
+      if (choice.at("finish_reason").is_string()) *finish = choice.at("finish_reason").as_string();
+    }
+    if (!calls.empty()) message["tool_calls"] = calls;
+    return message;
+  }
+};
+
+constexpr char kTwoCalls[] =
+    "Let me see.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Gr\\u00e4z "
+    "é\"}}\n"
+    "</tool_call>\n<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>";
+
+TEST_F(ToolsTest, CallsOfAWholeAnswer) {
+  Write(kTwoCalls);
+  const json::value answer = Whole(kTools);
+  const json::value& message = answer.at("choices").at(0).at("message");
+  EXPECT_EQ(FinishOf(answer), "tool_calls");
+  EXPECT_EQ(message.at("content").as_string(), "Let me see.");
+  const json::array& calls = message.at("tool_calls").as_array();
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].at("type").as_string(), "function");
+  EXPECT_EQ(calls[0].at("function").at("name").as_string(), "weather");
+  EXPECT_EQ(calls[0].at("function").at("arguments").as_string(), "{\"city\": \"Gr\\u00e4z é\"}");
+  EXPECT_EQ(calls[1].at("function").at("name").as_string(), "now");
+  EXPECT_TRUE(calls[0].at("id").as_string().starts_with("call_"));
+  EXPECT_NE(calls[0].at("id"), calls[1].at("id"));
+  EXPECT_EQ(PromptText().find("T=2") != std::string::npos, true);
+}
+
+TEST_F(ToolsTest, ContentIsNullBesideCallsOnly) {
+  Write("<tool_call>{\"name\": \"now\"}</tool_call>");
+  EXPECT_TRUE(Message(kTools).at("content").is_null());
+  Write("Hi");
+  EXPECT_FALSE(Message(kTools).as_object().contains("tool_calls"));
+}
+
+TEST_F(ToolsTest, AStreamMakesTheSameMessage) {
+  for (const char* text : {kTwoCalls, "<think>\nHm\n</think>\n\nHi\n", "<tool_call>no</tool_call>",
+                           "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": 1"}) {
+    Write(text);
+    const json::value answer = Whole(kTools);
+    const json::object& whole = answer.at("choices").at(0).at("message").as_object();
+    std::string finish;
+    const json::object streamed = Streamed(kTools, &finish);
+    EXPECT_EQ(finish, FinishOf(answer));
+    const json::value content =
+        whole.at("content").is_null() ? json::value("") : whole.at("content");
+    EXPECT_EQ(streamed.at("content"), content);
+    const json::value* reasoning = whole.if_contains("reasoning");
+    EXPECT_EQ(streamed.at("reasoning"), reasoning == nullptr ? json::value("") : *reasoning);
+    EXPECT_EQ(streamed.contains("tool_calls"), whole.contains("tool_calls"));
+    if (!whole.contains("tool_calls")) continue;
+    const json::array& calls = whole.at("tool_calls").as_array();
+    ASSERT_EQ(streamed.at("tool_calls").as_array().size(), calls.size());
+    for (size_t i = 0; i < calls.size(); ++i) {
+      EXPECT_EQ(streamed.at("tool_calls").at(i).at("function"), calls[i].at("function"));
+    }
+  }
+}
+
+TEST_F(ToolsTest, NoneTellsTheModelOfNoTools) {
+  Write("<tool_call>{\"name\": \"now\"}</tool_call>");
+  const json::value message = Message(std::string(kTools) + R"(,"tool_choice":"none")");
+  EXPECT_EQ(message.at("content").as_string(), "<tool_call>{\"name\": \"now\"}</tool_call>");
+  EXPECT_EQ(PromptText().find("T="), std::string::npos);
+}
+
+TEST_F(ToolsTest, WhatCannotBeIsRefused) {
+  const std::map<std::string, std::string> cases = {
+      {R"("tool_choice":"required")", "tool_choice"},
+      {R"("tool_choice":{"type":"function","function":{"name":"g"}})", "tool_choice"},
+      {std::string(kTools) + R"(,"tool_choice":{"type":"function","function":{"name":"g"}})",
+       "tool_choice"},
+      {R"("tools":[{"type":"function","function":{"name":"a.b"}}])", "tools[0].function.name"},
+      {R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":7}}}])",
+       "tools[0].function.parameters"},
+      {R"("functions":[{"name":"f"}])", "functions"},
+      {R"("parallel_tool_calls":"no")", "parallel_tool_calls"},
+      {R"("thinking_token_budget":-2)", "thinking_token_budget"},
+      {R"("reasoning_effort":"huge")", "reasoning_effort"},
+  };
+  for (const auto& [members, field] : cases) {
+    const auto exchange = Post(kChat, Body(members));
+    EXPECT_EQ(exchange->status(), 400) << members;
+    EXPECT_EQ(ErrorOf(*exchange).at("param").as_string(), field) << members;
+  }
+  EXPECT_EQ(Ask(kChat, Body(R"("tools":[],"tool_choice":"auto","max_tokens":1)"))->status(), 200);
+}
+
+TEST_F(ToolsTest, ThoughtsHaveAMemberOfTheirOwn) {
+  Write("<think>\nHm é\n</think>\n\nHi");
+  const json::value answer = Whole("\"n\":1");
+  const json::value& message = answer.at("choices").at(0).at("message");
+  EXPECT_EQ(message.at("content").as_string(), "Hi");
+  EXPECT_EQ(message.at("reasoning").as_string(), "Hm é");
+  EXPECT_EQ(message.at("reasoning_content"), message.at("reasoning"));
+  const auto thought =
+      answer.at("usage").at("completion_tokens_details").at("reasoning_tokens").as_int64();
+  EXPECT_EQ(thought, static_cast<int64_t>(sizeof("\nHm é\n</think>")));  // and the mark's last byte
+  EXPECT_FALSE(Message(R"("include_reasoning":false)").as_object().contains("reasoning"));
+}
+
+TEST_F(ToolsTest, AThoughtThatThePromptOpens) {
+  Write("Hm\n</think>\n\nHi");
+  const json::value message = Message(R"("reasoning_effort":"high")");
+  EXPECT_EQ(message.at("reasoning").as_string(), "Hm");
+  EXPECT_EQ(message.at("content").as_string(), "Hi");
+  EXPECT_NE(PromptText().find("<think>"), std::string::npos);
+  Write("Hi");
+  EXPECT_EQ(Message(R"("reasoning_effort":"none")").at("content").as_string(), "Hi");
+  EXPECT_EQ(PromptText().find("<think>"), std::string::npos);
+  // The switch itself wins.
+  Message(R"("reasoning_effort":"high","chat_template_kwargs":{"enable_thinking":false})");
+  EXPECT_EQ(PromptText().find("<think>"), std::string::npos);
+}
+
+TEST_F(ToolsTest, IdsAreNeverTheSame) {
+  Write("<tool_call>{\"name\": \"now\"}</tool_call>");
+  std::set<std::string> ids;
+  const json::value answer = Whole(std::string(kTools) + R"(,"n":16)");
+  for (const json::value& choice : answer.at("choices").as_array()) {
+    ids.insert(std::string(choice.at("message").at("tool_calls").at(0).at("id").as_string()));
+  }
+  EXPECT_EQ(ids.size(), 16u);
+}
+
+// A template that knows no tools.
+class DescribedToolsTest : public ToolsTest {
+ protected:
+  DescribedToolsTest()
+      : ToolsTest("{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}") {}
+};
+
+TEST_F(DescribedToolsTest, AreToldInASystemMessage) {
+  Write("{\"name\": \"weather\", \"arguments\": {\"city\": \"Graz\"}}");
+  const json::value answer = Whole(std::string(kTools) + R"(,"max_tokens":100)");
+  EXPECT_EQ(FinishOf(answer), "tool_calls");
+  EXPECT_FALSE(answer.as_object().contains("vivace"));
+  const std::string prompt = PromptText();
+  EXPECT_TRUE(prompt.starts_with("[system]You can call these functions:\n{\"name\":\"now\"}\n"));
+  EXPECT_TRUE(prompt.ends_with("[user]Hi"));
+}
+
+TEST_F(DescribedToolsTest, CallsAndResultsOfTheConversationAreText) {
+  Write("Fine");
+  const auto exchange =
+      Ask(kChat, R"({"messages":[{"role":"system","content":"S"},{"role":"user","content":"Hi"},)"
+                 R"({"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",)"
+                 R"("function":{"name":"now","arguments":"{}"}}]},)"
+                 R"({"role":"tool","tool_call_id":"1","content":"noon"},)"
+                 R"({"role":"tool","tool_call_id":"2","content":"night"}],"max_tokens":9})");
+  EXPECT_EQ(exchange->status(), 200) << exchange->body();
+  EXPECT_EQ(PromptText(),
+            "[system]S[user]Hi[assistant]{\"name\":\"now\",\"arguments\":{}}"
+            "[user]Result of the call:\n\nnoon\n\nResult of the call:\n\nnight");
+}
+
+}  // namespace
+}  // namespace vivace::server

@@ -1,0 +1,22 @@
+// Small things about JSON text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace vivace::dialect {
+
+// Appends `text` as it stands inside a JSON string.
+void AppendEscaped(std::string_view text, std::string* out);
+inline void AppendQuoted(std::string_view text, std::string* out) {
+  out->push_back('"');
+  AppendEscaped(text, out);
+  out->push_back('"');
+}
+
+// The text of a JSON string literal, quotes included; empty where it is none.
+std::string Unquoted(std::string_view literal);
+
+std::string_view TrimSpace(std::string_view text);
+
+}  // namespace vivace::dialect

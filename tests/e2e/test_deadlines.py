@@ -1,0 +1,84 @@
+"""Limits of time that requests bring, and refusals that say when to come back."""
+
+import threading
+
+import pytest
+
+from conftest import text_of
+
+pytestmark = pytest.mark.sanitize
+
+LONG = {"prompt": "x", "max_tokens": 900, "ignore_eos": True}
+
+
+def test_an_answer_is_cut_at_its_deadline(mini):
+    answer = mini.post("/v1/completions", LONG | {"n": 16, "deadline_ms": 700}).json()
+    ends = {(choice["finish_reason"], choice["stop_reason"]) for choice in answer["choices"]}
+    assert ends <= {("length", "deadline"), ("length", None)} and ("length", "deadline") in ends
+    assert 0 < answer["usage"]["completion_tokens"] < 16 * 900
+    mini.wait_idle()
+
+
+def test_a_stream_is_cut_at_its_deadline(mini):
+    events = mini.stream("/v1/completions", LONG | {"n": 16, "deadline_ms": 700})
+    ends = [choice for event in events for choice in event["choices"] if choice["finish_reason"]]
+    assert len(ends) == 16 and any(end["stop_reason"] == "deadline" for end in ends)
+    mini.wait_idle()
+
+
+def test_the_text_until_the_deadline_is_the_beginning_of_the_whole(mini):
+    body = LONG | {"seed": 3, "n": 8}
+    cut = mini.post("/v1/completions", body | {"deadline_ms": 500}).json()["choices"][0]["text"]
+    assert text_of(mini.post("/v1/completions", body)).startswith(cut.rstrip("\N{REPLACEMENT CHARACTER}"))
+
+
+def test_no_output_is_an_error(mini):
+    refused = mini.post("/v1/completions", {"prompt": "word " * 180, "deadline_ms": 1})
+    assert refused.status_code in (503, 504)
+    error = refused.json()["error"]
+    assert error["code"] == "deadline_exceeded"
+    mini.wait_idle()
+
+
+def test_a_deadline_that_is_kept(mini):
+    body = {"prompt": "x", "max_tokens": 5, "seed": 1, "ignore_eos": True}
+    kept = mini.post("/v1/completions", body | {"deadline_ms": 60_000, "max_queue_ms": 60_000})
+    assert kept.status_code == 200 and kept.json()["choices"][0]["stop_reason"] is None
+    assert text_of(kept) == text_of(mini.post("/v1/completions", body))
+
+
+@pytest.fixture(scope="module")
+def narrow(make_server, mini_model):
+    """One at a time, and two that wait."""
+    return make_server(mini_model, "--served-model-name", "m", "--kv-cache-memory-bytes", "4MiB",
+                       "--max-num-seqs", 1, "--max-num-queued-reqs", 2)
+
+
+def test_a_full_server_says_when_to_come_back(narrow):
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(narrow.post("/v1/completions", LONG)))
+               for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    refused = [answer for answer in answers if answer.status_code == 503]
+    assert len(refused) + sum(answer.status_code == 200 for answer in answers) == 6 and refused
+    for answer in refused:
+        assert answer.json()["error"]["code"] == "server_is_overloaded"
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+    narrow.wait_idle()
+
+
+def test_who_would_wait_too_long_is_refused(narrow):
+    running = [threading.Thread(target=narrow.post, args=("/v1/completions", LONG)) for _ in range(2)]
+    for thread in running:
+        thread.start()
+    while narrow.metrics()["vllm:num_requests_waiting"] == 0:
+        assert any(thread.is_alive() for thread in running)
+    refused = narrow.post("/v1/completions", {"prompt": "x", "max_tokens": 1, "max_queue_ms": 1})
+    assert refused.status_code == 503 and refused.json()["error"]["code"] == "queue_timeout"
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    for thread in running:
+        thread.join()
+    narrow.wait_idle()

@@ -1,0 +1,116 @@
+"""Tools and thinking over HTTP, with a template that carries Hermes' marks."""
+
+import json
+
+import pytest
+from conftest import MODEL, need
+
+# The examples make a small model write calls: it continues the pattern.
+HERMES = """{%- for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>
+{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}
+</tool_call>{% endfor %}<|im_end|>
+{% endfor %}
+{%- if tools %}{% for i in range(6) %}<|im_start|>user
+Call {{ tools[0].function.name }}<|im_end|>
+<|im_start|>assistant
+<tool_call>
+{"name": "{{ tools[0].function.name }}", "arguments": {"city": "Graz"}}
+</tool_call><|im_end|>
+{% endfor %}<|im_start|>user
+Call {{ tools[0].function.name }}<|im_end|>
+{% endif %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% if enable_thinking is defined and enable_thinking %}<think>
+{% endif %}{% endif %}"""
+
+WEATHER = {"type": "function", "function": {
+    "name": "weather", "description": "Tells the weather.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
+                   "additionalProperties": False}}}
+NOW = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
+REQUEST = {"model": "m", "temperature": 0, "max_tokens": 64, "tools": [WEATHER, NOW],
+           "messages": [{"role": "user", "content": "Hi"}]}
+
+
+@pytest.fixture(scope="module")
+def hermes(make_server, tmp_path_factory):
+    path = tmp_path_factory.mktemp("templates") / "hermes.jinja"
+    path.write_text(HERMES)
+    return make_server(need(MODEL), "--chat-template", path, "--served-model-name", "m", "--max-model-len", 2048)
+
+
+def streamed(chunks):
+    """The message that deltas make: content, reasoning, calls (name, arguments), how it ended."""
+    content, reasoning, calls, end = "", "", [], None
+    for chunk in chunks:
+        if not chunk.choices:
+            continue
+        delta = chunk.choices[0].delta
+        content += delta.content or ""
+        reasoning += getattr(delta, "reasoning", None) or ""
+        for call in delta.tool_calls or []:
+            if call.id:
+                assert call.index == len(calls) and call.type == "function"
+                calls.append([call.function.name, ""])
+            calls[call.index][1] += call.function.arguments or ""
+        end = chunk.choices[0].finish_reason or end
+    return content, reasoning, calls, end
+
+
+def whole(answer):
+    message = answer.choices[0].message
+    calls = [[call.function.name, call.function.arguments] for call in message.tool_calls or []]
+    return message.content or "", getattr(message, "reasoning", None) or "", calls, answer.choices[0].finish_reason
+
+
+def test_calls_whole_and_streamed(hermes):
+    client = hermes.client()
+    answer = client.chat.completions.create(**REQUEST)
+    content, _, calls, end = whole(answer)
+    assert end == "tool_calls" and content == "", answer
+    assert calls[0][0] == "weather" and json.loads(calls[0][1]) == {"city": "Graz"}
+    assert answer.choices[0].message.tool_calls[0].id.startswith("call_")
+    assert streamed(client.chat.completions.create(stream=True, **REQUEST)) == whole(answer)
+
+
+def test_a_conversation_with_calls_goes_on(hermes):
+    client = hermes.client()
+    first = client.chat.completions.create(**REQUEST).choices[0].message
+    messages = REQUEST["messages"] + [
+        first.model_dump(exclude_none=True),
+        {"role": "tool", "tool_call_id": first.tool_calls[0].id, "content": "Rain."}]
+    answer = client.chat.completions.create(**REQUEST | {"messages": messages})
+    assert answer.choices[0].finish_reason in ("stop", "tool_calls", "length")
+
+
+def test_none_calls_nothing(hermes):
+    answer = hermes.client().chat.completions.create(**REQUEST | {"tool_choice": "none", "max_tokens": 8})
+    assert not answer.choices[0].message.tool_calls and answer.choices[0].message.content
+
+
+def test_thinking_that_the_prompt_opens(hermes):
+    body = {"model": "m", "temperature": 0, "max_tokens": 12, "messages": [{"role": "user", "content": "Hi"}],
+            "reasoning_effort": "low", "ignore_eos": True}
+    message = hermes.post("/v1/chat/completions", body).json()
+    choice = message["choices"][0]["message"]
+    assert choice["content"] == "" and choice["reasoning"] == choice["reasoning_content"] != ""
+    assert message["usage"]["completion_tokens_details"]["reasoning_tokens"] == 12
+    plain = hermes.post("/v1/chat/completions", body | {"reasoning_effort": "none"}).json()
+    assert "reasoning" not in plain["choices"][0]["message"]
+    hidden = hermes.post("/v1/chat/completions", body | {"include_reasoning": False}).json()
+    assert "reasoning" not in hidden["choices"][0]["message"]
+    assert hidden["usage"]["completion_tokens_details"]["reasoning_tokens"] == 12
+
+
+@pytest.mark.parametrize("members, param", [
+    ({"tools": None, "tool_choice": "required"}, "tool_choice"),
+    ({"tool_choice": {"type": "function", "function": {"name": "nope"}}}, "tool_choice"),
+    ({"tool_choice": "sometimes"}, "tool_choice"),
+    ({"tools": [NOW, NOW]}, "tools[1].function.name"),
+    ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {
+        "type": 7, "properties": {"a": {"type": ["x"], "pattern": 7}}}}}]}, "tools[0].function.parameters"),
+])
+def test_bad_tools_are_refused(hermes, members, param):
+    answer = hermes.post("/v1/chat/completions", REQUEST | members)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == param
