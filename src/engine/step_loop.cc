@@ -496,7 +496,9 @@ void StepLoop::Publish(Live* live, std::span<const TokenId> tokens) {
 bool StepLoop::TakeForced(SeqKey key, int32_t limit, Scheduler::Appended* appended) {
   TokenConstraint* constraint = Find(key)->forces;
   forced_.clear();
-  constraint->Forced(std::min(limit, limits::kMaxForcedTokens), &forced_);
+  const int32_t most = std::min(limit, limits::kMaxForcedTokens);
+  constraint->Forced(most, &forced_);
+  if (std::ssize(forced_) > most) forced_.resize(static_cast<size_t>(most));
   const auto accepted = [constraint](TokenId token) { return constraint->Accept(token); };
   if (!std::ranges::all_of(forced_, accepted)) {
     scheduler_.Abort(key);

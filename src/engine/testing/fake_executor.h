@@ -93,7 +93,7 @@ class FakeExecutor final : public Executor {
     TokenConstraint* constraint = nullptr;
     int32_t most = 0;  // tokens of the sequence
     std::vector<TokenId> tokens;
-    std::vector<float> pooled;  // sum, then mean; or last
+    std::vector<float> pooled = {};  // sum, then mean; or last
     int32_t positions = 0;
   };
 
