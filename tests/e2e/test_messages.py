@@ -1,5 +1,7 @@
 """/v1/messages through the official `anthropic` client."""
 
+import json
+
 import anthropic
 import pytest
 
@@ -104,3 +106,31 @@ def test_errors_have_anthropics_shape(client):
         client.messages.create(model="nope", max_tokens=1, messages=user("Hi"))
     with pytest.raises(anthropic.BadRequestError):
         client.messages.create(model="m", max_tokens=1, messages=[])
+
+
+VERDICT = {"type": "object", "additionalProperties": False, "required": ["verdict"],
+           "properties": {"verdict": {"enum": ["good", "bad"]}}}
+
+
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "judge"}])
+def test_tool_use(client, choice):
+    options = {"model": "m", "max_tokens": 60, "temperature": 0, "messages": user("Judge."),
+               "tools": [{"name": "judge", "description": "Judges.", "input_schema": VERDICT}],
+               "tool_choice": choice}
+    answer = client.messages.create(**options)
+    call = next(block for block in answer.content if block.type == "tool_use")
+    assert answer.stop_reason == "tool_use"
+    assert call.name == "judge" and call.id and call.input["verdict"] in ("good", "bad")
+    with client.messages.stream(**options) as stream:
+        final = stream.get_final_message()
+    assert next(block for block in final.content if block.type == "tool_use").input == call.input
+    again = client.messages.create(model="m", max_tokens=2, messages=user("Judge.") + [
+        {"role": "assistant", "content": [call.model_dump(exclude_none=True)]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "noted"}]}])
+    assert again.usage.output_tokens > 0
+
+
+def test_schemas(client):
+    answer = client.messages.create(model="m", max_tokens=40, messages=user("Judge."), output_config={
+        "format": {"type": "json_schema", "schema": VERDICT}})
+    assert json.loads(answer.content[0].text)["verdict"] in ("good", "bad")

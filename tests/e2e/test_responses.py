@@ -1,7 +1,10 @@
 """/v1/responses through the official `openai` client."""
 
+import json
+
 import openai
 import pytest
+from pydantic import BaseModel
 
 HELLO = {"logit_bias": {"33662": 100}}  # forces " hello" whatever the weights say
 
@@ -114,3 +117,44 @@ def test_reports(client):
                                                     store=True, user="u")
     assert set(raw.headers["x-vivace-ignored"].split(",")) == {"store", "user"}
     assert set(raw.parse().model_dump()["vivace"]["ignored"]) == {"store", "user"}
+
+
+class Verdict(BaseModel):
+    verdict: str
+    points: int
+
+
+VERDICT = {"type": "object", "additionalProperties": False, "required": ["verdict", "points"],
+           "properties": {"verdict": {"enum": ["good", "bad"]},
+                          "points": {"type": "integer", "minimum": 0, "maximum": 9}}}
+JUDGE = {"type": "function", "name": "judge", "parameters": VERDICT, "strict": True}
+
+
+def test_parse(client):
+    """Strings of a schema have no bound, so the answer ends where its tokens do: it parses all the same."""
+    answer = client.responses.parse(model="m", input="Judge.", text_format=Verdict, max_output_tokens=40)
+    assert isinstance(answer.output_parsed, Verdict)
+
+
+def test_schemas(client):
+    answer = ask(client, "Judge.", max_output_tokens=40,
+                 text={"format": {"type": "json_schema", "name": "v", "schema": VERDICT, "strict": True}})
+    assert json.loads(answer.output_text)["verdict"] in ("good", "bad")
+    assert answer.text.format.type == "json_schema"
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "judge"}])
+def test_calls(client, choice):
+    options = {"tools": [JUDGE], "tool_choice": choice, "max_output_tokens": 60}
+    answer = ask(client, "Judge.", **options)
+    call = next(item for item in answer.output if item.type == "function_call")
+    assert call.name == "judge" and call.call_id and json.loads(call.arguments)["verdict"] in ("good", "bad")
+    events = list(ask(client, "Judge.", stream=True, **options))
+    deltas = "".join(event.delta for event in events if event.type == "response.function_call_arguments.delta")
+    done = next(event for event in events if event.type == "response.function_call_arguments.done")
+    assert deltas == done.arguments == call.arguments
+    # The call and its output go back.
+    again = client.responses.create(model="m", max_output_tokens=2, input=[
+        {"role": "user", "content": "Judge."}, call.model_dump(exclude_none=True),
+        {"type": "function_call_output", "call_id": call.call_id, "output": "noted"}])
+    assert again.usage.output_tokens > 0

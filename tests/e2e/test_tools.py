@@ -84,6 +84,74 @@ def test_a_conversation_with_calls_goes_on(hermes):
     assert answer.choices[0].finish_reason in ("stop", "tool_calls", "length")
 
 
+def check_calls(message):
+    """Every call is of a tool, and its arguments obey the schema."""
+    assert message.tool_calls and not message.content
+    for call in message.tool_calls:
+        arguments = json.loads(call.function.arguments)
+        if call.function.name == "weather":
+            assert list(arguments) == ["city"] and isinstance(arguments["city"], str)
+        else:
+            assert call.function.name == "now" and isinstance(arguments, dict)
+
+
+# Hot enough that the model left alone would write none of it.
+@pytest.mark.parametrize("seed", range(3))
+def test_required_calls_whatever_the_model_thinks(hermes, seed):
+    hot = REQUEST | {"temperature": 2, "seed": seed, "tool_choice": "required", "max_tokens": 96}
+    client = hermes.client()
+    one = client.chat.completions.create(**hot, parallel_tool_calls=False)
+    check_calls(one.choices[0].message)
+    assert len(one.choices[0].message.tool_calls) == 1
+    assert streamed(client.chat.completions.create(stream=True, parallel_tool_calls=False, **hot)) == whole(one)
+    check_calls(client.chat.completions.create(**hot).choices[0].message)
+
+
+def test_a_named_function_is_called(hermes):
+    choice = {"type": "function", "function": {"name": "now"}}
+    tools = [WEATHER, {"type": "function", "function": {"name": "now", "parameters": {
+        "type": "object", "properties": {"zone": {"enum": ["UTC", "CET"]}}, "required": ["zone"],
+        "additionalProperties": False}}}]
+    answer = hermes.client().chat.completions.create(**REQUEST | {"tool_choice": choice, "tools": tools})
+    calls = answer.choices[0].message.tool_calls
+    assert [call.function.name for call in calls] == ["now"] and answer.choices[0].finish_reason == "stop"
+    assert json.loads(calls[0].function.arguments)["zone"] in ("UTC", "CET")
+
+
+def test_strict_arguments_of_a_free_call(hermes):
+    tool = {"type": "function", "function": {"name": "weather", "strict": True, "parameters": {
+        "type": "object", "properties": {"city": {"enum": ["Wien"]}}, "required": ["city"],
+        "additionalProperties": False}}}
+    answer = hermes.client().chat.completions.create(**REQUEST | {"tools": [tool], "parallel_tool_calls": False})
+    _, _, calls, _ = whole(answer)
+    assert [[name, json.loads(arguments)] for name, arguments in calls] == [["weather", {"city": "Wien"}]]
+
+
+def test_a_schema_that_cannot_be_enforced(hermes):
+    tool = {"type": "function", "function": {"name": "f", "parameters": {
+        "type": "object", "properties": {"a": {"type": "string", "pattern": "(?<=x)y"}}}}}
+    body = REQUEST | {"tools": [tool], "max_tokens": 2}
+    assert hermes.post("/v1/chat/completions", body | {"tool_choice": "required"}).status_code == 400
+    # Where nothing was promised it is told.
+    free = hermes.post("/v1/chat/completions", body)
+    assert free.status_code == 200 and "tools.parameters" in free.json()["vivace"]["ignored"]
+
+
+def test_a_thought_and_then_a_schema(hermes):
+    body = {"model": "m", "temperature": 0, "max_tokens": 48, "reasoning_effort": "low",
+            "messages": [{"role": "user", "content": "Is it?"}],
+            "response_format": {"type": "json_schema", "json_schema": {"name": "s", "schema": {"enum": ["yes", "no"]}}}}
+    message = hermes.post("/v1/chat/completions", body).json()["choices"][0]["message"]
+    assert json.loads(message["content"]) in ("yes", "no") and message["reasoning"]
+
+
+def test_a_budget_that_no_token_ends(hermes):
+    body = {"model": "m", "max_tokens": 2, "messages": [{"role": "user", "content": "Hi"}],
+            "thinking_token_budget": 4}
+    answer = hermes.post("/v1/chat/completions", body)
+    assert "thinking_token_budget" in answer.headers["x-vivace-ignored"]
+
+
 def test_none_calls_nothing(hermes):
     answer = hermes.client().chat.completions.create(**REQUEST | {"tool_choice": "none", "max_tokens": 8})
     assert not answer.choices[0].message.tool_calls and answer.choices[0].message.content

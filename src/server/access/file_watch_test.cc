@@ -27,12 +27,15 @@ TEST(FileWatch, TellsOfAFileThatChangesAndOfOneThatIsReplaced) {
   const std::string file = NewFile("changes", "a");
   std::atomic<int> loads{0};
   FileWatch watch({{{file}, true, [&] { ++loads; }}}, /*interval_ms=*/2);
-  NewFile("changes", "longer");
-  ASSERT_TRUE(Eventually([&] { return loads == 1; }));
-  std::filesystem::rename(NewFile("other", "longer"), file);
-  ASSERT_TRUE(Eventually([&] { return loads == 2; }));
-  std::filesystem::remove(file);
-  EXPECT_TRUE(Eventually([&] { return loads == 3; }));
+  // One change may be seen as several where the writer is interrupted.
+  const auto tells_of = [&](const std::function<void()>& change) {
+    const int before = loads;
+    change();
+    return Eventually([&] { return loads > before; });
+  };
+  EXPECT_TRUE(tells_of([] { NewFile("changes", "longer"); }));
+  EXPECT_TRUE(tells_of([&] { std::filesystem::rename(NewFile("other", "longer"), file); }));
+  EXPECT_TRUE(tells_of([&] { std::filesystem::remove(file); }));
 }
 
 TEST(FileWatch, LeavesAloneWhatIsNotPolledUntilAsked) {
@@ -42,10 +45,11 @@ TEST(FileWatch, LeavesAloneWhatIsNotPolledUntilAsked) {
   FileWatch watch({{{file}, false, [&] { ++loads; }}, {{other}, true, [&] { ++polled; }}}, 2);
   NewFile("asked", "longer");
   NewFile("polled", "longer");
-  ASSERT_TRUE(Eventually([&] { return polled == 1; }));
+  ASSERT_TRUE(Eventually([&] { return polled > 0; }));
   EXPECT_EQ(loads, 0);
+  const int before = polled;
   watch.ReloadAll();
-  EXPECT_TRUE(Eventually([&] { return loads == 1 && polled == 2; }));
+  EXPECT_TRUE(Eventually([&] { return loads == 1 && polled > before; }));
 }
 
 }  // namespace

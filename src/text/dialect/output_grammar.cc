@@ -179,8 +179,8 @@ class GrammarBuilder {
     return Sequence(std::move(elements));
   }
 
-  // Any number of messages to oneself or the user before the last one.
-  json::value OtherMessages(std::string_view channel) const {
+  // A message to oneself or to the user, with which the output does not end.
+  json::value OtherMessage(std::string_view channel) const {
     const auto end = rules_.dialect->MarkTokenOf("<|end|>");
     json::array elements;
     Literal("<|channel|>" + std::string(channel) + "<|message|>", &elements);
@@ -188,7 +188,7 @@ class GrammarBuilder {
         end ? json::value{{"type", "any_tokens"}, {"exclude_tokens", json::array{*end}}}
             : json::value{{"type", "any_text"}, {"excludes", json::array{"<|end|>"}}});
     Literal("<|end|><|start|>assistant", &elements);
-    return Around("star", Sequence(std::move(elements)));
+    return Sequence(std::move(elements));
   }
 
   json::value HarmonyCall() const {
@@ -206,7 +206,8 @@ class GrammarBuilder {
       last.push_back(Message("<|channel|>final<|message|>",
                              rules_.content != nullptr ? *rules_.content : AnyText()));
     }
-    return Sequence({OtherMessages("analysis"), Or(std::move(last))});
+    json::value others = Around("star", Or({OtherMessage("analysis"), OtherMessage("commentary")}));
+    return Sequence({std::move(others), Or(std::move(last))});
   }
 
   const OutputRules& rules_;
