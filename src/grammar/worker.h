@@ -31,7 +31,8 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // The serialised grammar. kInvalidArgument, without a field: "bad_grammar", or
+  // The serialised grammar. `time`: that the child may compute; several times that may pass where
+  // it waits for a processor. kInvalidArgument, without a field: "bad_grammar", or
   // "grammar_too_complex" for what ran out of time or memory, or ended the child. kInternal: the
   // child could not be started.
   Result<std::string> Compile(const Lowered& text, std::chrono::milliseconds time);
