@@ -48,6 +48,9 @@ Status Embedding::SubmitSome() {
     const size_t i = requests_.size();
     auto tokens = prepared_->inputs[i];
     GenerationRequest wanted = prepared_->TakeEngineRequest(i);
+    if (params().deadline_ms) {
+      wanted.deadline_ns = context_.started_ns + *params().deadline_ms * 1'000'000;
+    }
     const auto count = static_cast<int64_t>(tokens.size());
     auto request = context_.engine->Submit(std::move(wanted), nullptr);
     if (!request) {

@@ -25,7 +25,7 @@ class Embedding final : public Answer {
   struct Context {
     Engine* engine;
     ServerMetrics* metrics;
-    int64_t started_ns = 0;  // when the request was in; for the log
+    int64_t started_ns = 0;  // when the request was in; for its deadline and the log
   };
 
   Embedding(const Context& context, ExchangePtr exchange, std::shared_ptr<Admission::Ticket> ticket,

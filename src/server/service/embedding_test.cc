@@ -80,6 +80,9 @@ TEST_F(EmbeddingTest, DimensionsFormatAndLength) {
 TEST_F(EmbeddingTest, PoolingPriorityAndSaltReachTheEngine) {
   Ask(kPath, R"({"input":[3],"pooling":"last","priority":-2,"cache_salt":"s"})");
   Ask(kPath, R"({"input":[3]})");
+  Ask(kPath, R"({"input":[3],"deadline_ms":60000})");
+  EXPECT_EQ(engine_.submitted()[1]->request.deadline_ns, 0);
+  EXPECT_GE(engine_.submitted()[2]->request.deadline_ns, 60'000'000'000);
   const GenerationRequest& first = engine_.submitted()[0]->request;
   EXPECT_EQ(first.pooling, Pooling::kLast);
   EXPECT_EQ(first.priority, -2);
