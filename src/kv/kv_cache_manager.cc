@@ -166,8 +166,11 @@ bool KvCacheManager::TryGrow(KvSequence* sequence, int64_t num_tokens, int32_t c
   if (cost > pool_.num_available()) return false;
   for (int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = sequence->tables_[static_cast<size_t>(g)];
-    if (table.claims()) table.SetClaim(claim(g));
-    if (!table.claims() || chunk == 1) Fill(&table, num_blocks);
+    if (table.claims()) {
+      table.SetClaim(claim(g));
+    } else {
+      Fill(&table, num_blocks);
+    }
   }
   return true;
 }

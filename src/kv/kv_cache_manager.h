@@ -84,8 +84,7 @@ class KvCacheManager final {
   void Advance(KvSequence* sequence, int64_t end);
 
   // Makes room for `num_tokens` tokens in all, of which the next steps compute `chunk` each at
-  // most; false, and no change, if the cache is full. Advance follows where a chunk is more than
-  // one.
+  // most; false, and no change, if the cache is full. Advance takes the blocks of window groups.
   bool TryGrow(KvSequence* sequence, int64_t num_tokens, int32_t chunk = 1);
 
   // Blocks that TryGrow takes, at most, where a sequence crosses into its next block on the way to
