@@ -11,13 +11,17 @@ def client(smol):
     return anthropic.Anthropic(base_url=smol.base, api_key="none", max_retries=0)
 
 
+# This client has no argument for sampling parameters.
+GREEDY = {"temperature": 0}
+HELLO = {"logit_bias": {"33662": 100}} | GREEDY  # forces " hello" whatever the weights say
+
+
 def user(text):
     return [{"role": "user", "content": text}]
 
 
 def test_answers(client):
-    answer = client.messages.create(model="m", max_tokens=12, temperature=0, system="Be brief.",
-                                    messages=user("Hi"))
+    answer = client.messages.create(model="m", max_tokens=12, system="Be brief.", messages=user("Hi"))
     assert answer.type == "message" and answer.role == "assistant" and answer.id.startswith("msg_")
     assert answer.content[0].type == "text" and answer.content[0].text
     assert answer.usage.output_tokens > 0
@@ -28,7 +32,7 @@ def test_says_the_same_as_chat(client, smol):
     chat = smol.client().chat.completions.create(
         model="m", temperature=0, max_tokens=12,
         messages=[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}])
-    answer = client.messages.create(model="m", max_tokens=12, temperature=0,
+    answer = client.messages.create(model="m", max_tokens=12, extra_body=GREEDY,
                                     system=[{"type": "text", "text": "Be brief."}],
                                     messages=[{"role": "user", "content": [{"type": "text", "text": "Hi"}]}])
     assert answer.content[0].text == chat.choices[0].message.content
@@ -37,21 +41,19 @@ def test_says_the_same_as_chat(client, smol):
 
 
 def test_reasons_to_stop(client):
-    hello = {"logit_bias": {"33662": 100}}
-    cut = client.messages.create(model="m", max_tokens=2, temperature=0, messages=user("Hi"),
-                                 extra_body=hello)
+    cut = client.messages.create(model="m", max_tokens=2, messages=user("Hi"), extra_body=HELLO)
     assert cut.stop_reason == "max_tokens" and cut.content[0].text == " hello hello"
-    stopped = client.messages.create(model="m", max_tokens=9, temperature=0, messages=user("Hi"),
-                                     stop_sequences=["lo he"], extra_body=hello)
+    stopped = client.messages.create(model="m", max_tokens=9, messages=user("Hi"),
+                                     stop_sequences=["lo he"], extra_body=HELLO)
     assert stopped.stop_reason == "stop_sequence" and stopped.stop_sequence == "lo he"
     assert stopped.content[0].text == " hel"
-    ended = client.messages.create(model="m", max_tokens=9, temperature=0, messages=user("Hi"),
-                                   extra_body={"logit_bias": {"2": 100}})
+    ended = client.messages.create(model="m", max_tokens=9, messages=user("Hi"),
+                                   extra_body={"logit_bias": {"2": 100}} | GREEDY)
     assert ended.stop_reason == "end_turn" and ended.content == []
 
 
 def test_stream(client):
-    options = {"model": "m", "max_tokens": 12, "temperature": 0, "messages": user("Count to three.")}
+    options = {"model": "m", "max_tokens": 12, "messages": user("Count to three."), "extra_body": GREEDY}
     whole = client.messages.create(**options)
     with client.messages.stream(**options) as stream:
         text = "".join(stream.text_stream)
@@ -62,8 +64,8 @@ def test_stream(client):
 
 
 def test_events(client):
-    events = list(client.messages.create(model="m", max_tokens=2, temperature=0, messages=user("Hi"),
-                                         stream=True, extra_body={"logit_bias": {"33662": 100}}))
+    events = list(client.messages.create(model="m", max_tokens=2, messages=user("Hi"), stream=True,
+                                         extra_body=HELLO))
     types = [event.type for event in events if event.type != "ping"]
     assert types[0:2] == ["message_start", "content_block_start"]
     assert types[-3:] == ["content_block_stop", "message_delta", "message_stop"]
@@ -80,7 +82,7 @@ def test_counting(client):
 
 
 def test_begun_answers_are_continued(client):
-    answer = client.messages.create(model="m", max_tokens=4, temperature=0, messages=user("2+2?") + [
+    answer = client.messages.create(model="m", max_tokens=4, messages=user("2+2?") + [
         {"role": "assistant", "content": "The sum is"}])
     assert answer.content[0].text
 
@@ -114,7 +116,7 @@ VERDICT = {"type": "object", "additionalProperties": False, "required": ["verdic
 
 @pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "judge"}])
 def test_tool_use(client, choice):
-    options = {"model": "m", "max_tokens": 60, "temperature": 0, "messages": user("Judge."),
+    options = {"model": "m", "max_tokens": 60, "messages": user("Judge."), "extra_body": GREEDY,
                "tools": [{"name": "judge", "description": "Judges.", "input_schema": VERDICT}],
                "tool_choice": choice}
     answer = client.messages.create(**options)

@@ -14,8 +14,8 @@ def client(smol):
     return smol.client()
 
 
-def ask(client, text="Hi", **options):
-    return client.responses.create(model="m", input=text, temperature=0, **options)
+def ask(client, question="Hi", **options):
+    return client.responses.create(model="m", input=question, temperature=0, **options)
 
 
 def test_answers(client):
@@ -131,7 +131,7 @@ JUDGE = {"type": "function", "name": "judge", "parameters": VERDICT, "strict": T
 
 
 def test_parse(client):
-    """Strings of a schema have no bound, so the answer ends where its tokens do: it parses all the same."""
+    """A string of a schema has no bound: the answer ends where its tokens do, and parses all the same."""
     answer = client.responses.parse(model="m", input="Judge.", text_format=Verdict, max_output_tokens=40)
     assert isinstance(answer.output_parsed, Verdict)
 

@@ -36,8 +36,8 @@ using StopReason = std::variant<std::monostate, std::string, TokenId>;
 // How a choice ended.
 struct ChoiceEnd {
   bool by_length = false;  // else by itself
-  bool steered = false;    // the way to its end was imposed, so that it is complete
-  StopReason stop_reason;
+  StopReason stop_reason = {};
+  bool steered = false;  // the way to its end was imposed, so that it is complete
 };
 
 // What a choice says: all of it, or what is new.

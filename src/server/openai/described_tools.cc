@@ -71,7 +71,7 @@ void AddDescription(const std::string& text, bool system_role, json::array* mess
     if (!messages->empty() && RoleOf(messages->front().as_object()) == "system") {
       Join(&messages->front().as_object()["content"], text, /*front=*/false);
     } else {
-      messages->insert(messages->begin(), {{"role", "system"}, {"content", text}});
+      messages->insert(messages->begin(), json::object{{"role", "system"}, {"content", text}});
     }
     return;
   }

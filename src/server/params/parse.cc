@@ -252,6 +252,8 @@ Result<RequestParams> ParseParams(const json::value& body, const ParamContext& c
     VIVACE_RETURN_IF_ERROR(ReadMember(name, value, context, &params));
   }
   VIVACE_RETURN_IF_ERROR(CombineParams(&params));
+  // More than there are is all of them, which the sampler calls 0.
+  if (params.sampling.top_k >= context.vocab) params.sampling.top_k = 0;
   if (context.endpoint == kResponses) params.echoed = EchoedMembers(*object, params);
   return params;
 }

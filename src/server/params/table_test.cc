@@ -251,6 +251,12 @@ TEST(ParamTable, NoFourthOutcome) {
   EXPECT_GT(walked, 200);
 }
 
+TEST(ParamTable, TopKOfMoreThanThereAreIsAll) {
+  EXPECT_EQ(Parse(kChat, {{"top_k", kVocab - 1}})->sampling.top_k, kVocab - 1);
+  EXPECT_EQ(Parse(kChat, {{"top_k", kVocab}})->sampling.top_k, 0);
+  EXPECT_EQ(Parse(kChat, {{"top_k", INT32_MAX}})->sampling.top_k, 0);
+}
+
 TEST(ParamTable, FalseAsksForNothing) {
   EXPECT_TRUE(Parse(kResponses, {{"store", false}})->ignored.empty());
   EXPECT_THAT(Parse(kResponses, {{"store", true}})->ignored, ElementsAre("store"));
