@@ -95,7 +95,8 @@ class Compiler final : public GrammarCompiler {
     const std::string key = grammar::KeyOf(spec);
     if (auto kept = cache_.Find(key)) return Kept(std::move(*kept), spec);
     VIVACE_ASSIGN(const Lowered text, grammar::Lower(spec));
-    if (!turn_.Take(std::chrono::milliseconds(config_.max_compile_ms))) {
+    // As long as one that takes its whole time on a busy machine.
+    if (!turn_.Take(std::chrono::milliseconds(6 * config_.max_compile_ms))) {
       return Fail(ErrorCode::kResourceExhausted, "grammar_queue_full", spec.field,
                   "other grammars are being compiled; try again");
     }

@@ -66,9 +66,9 @@ TEST(GrammarConstraint, ChoicesAndGrammars) {
     const auto walk = RandomWalk(*choices, *JsonTokenizer(), kLogits, seed, 100);
     EXPECT_THAT(choice.choices, ::testing::Contains(walk.text));
   }
-  const auto sum = Compiled(Spec(Kind::kEbnf, R"(root ::= term ("+" term)*
+  const auto sum = Compiled(Spec(Kind::kEbnf, R"gbnf(root ::= term ("+" term)*
 term ::= [0-9]+ | "(" root ")"   # a comment
-)"));
+)gbnf"));
   for (uint64_t seed = 0; seed < 30; ++seed) {
     const auto walk = RandomWalk(*sum, *JsonTokenizer(), kLogits, seed, 20, '(');
     EXPECT_TRUE(walk.ended) << walk.text;
@@ -204,7 +204,9 @@ TEST(GrammarCompiler, RefusesBadGrammarsAndKeepsGoodOnes) {
                            "root ::= [a-", "\"a\"", "root ::= \"a\"{3,1}"}) {
     const auto refused = InProcess().Compile(Spec(Kind::kEbnf, text));
     EXPECT_FALSE(refused) << text;
-    if (!refused) EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    if (!refused) {
+      EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    }
   }
   for (const auto kind : {Kind::kChoice, Kind::kStructural, Kind::kJsonSchema}) {
     EXPECT_FALSE(InProcess().Compile(Spec(kind, "[")));

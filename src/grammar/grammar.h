@@ -52,7 +52,8 @@ class GrammarCompiler {
  public:
   virtual ~GrammarCompiler() = default;
 
-  // Any thread but the engine's and the loop's; waits, for at most limits::kMaxGrammarCompileMs.
+  // Any thread but the engine's and the loop's; waits while the grammar is compiled, which may
+  // compute for limits::kMaxGrammarCompileMs (wall time: a few times that on a busy machine).
   // kInvalidArgument with the spec's field for what is malformed, unbounded or asks for something
   // that cannot be enforced (the keyword is named); what takes too long or too much memory is
   // kInvalidArgument "grammar_too_complex". Compiled grammars are kept and found again.

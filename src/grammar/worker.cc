@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -87,12 +88,20 @@ void LimitMemory() {
   setrlimit(RLIMIT_CORE, &no_core);
 }
 
+// Ends this process, by SIGPROF, once it has computed for so long from now on; 0: no limit. Of
+// computing, not of waiting, so that a busy machine refuses nothing.
+void LimitTime(uint32_t ms) {
+  itimerval timer = {};
+  timer.it_value.tv_sec = ms / 1000;
+  timer.it_value.tv_usec = static_cast<suseconds_t>(ms % 1000) * 1000;
+  setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
 std::string Answer(TokenizerInfos* tokens, std::string_view request) {
   const auto reply = [](wire::Status status, std::string_view text) {
     return std::string(1, static_cast<char>(status)) + std::string(text);
   };
   try {
-    if (request.size() < 2) return reply(wire::Status::kBad, "an empty request");
     const Lowered text{static_cast<Lowered::Kind>(request[0]), std::string(request.substr(2)),
                        request[1] != 0};
     const auto compiled = CompileText(tokens->For(text), text);
@@ -117,10 +126,13 @@ int RunWorker() {
     LimitMemory();
     std::string request;
     while (ReadMessage(&request)) {
-      // Should the server be gone, nobody else stops a compile without an end.
-      alarm(2 * limits::kMaxGrammarCompileMs / 1000 + 1);
-      const std::string answer = Answer(&tokens, request);
-      alarm(0);
+      wire::Reader head(request);
+      const auto time_ms = head.U32();
+      if (!time_ms || request.size() < sizeof(uint32_t) + 2) return 1;
+      LimitTime(*time_ms);
+      const std::string answer =
+          Answer(&tokens, std::string_view(request).substr(sizeof(uint32_t)));
+      LimitTime(0);
       if (!WriteMessage(answer)) break;
     }
   } catch (const std::exception&) {

@@ -2,8 +2,8 @@
 // server: it is stopped from outside when a compile takes too long, and its memory is limited.
 //
 // Messages go both ways over one socket, its descriptor 0: a length of four bytes (this machine's
-// order), then so many bytes. First the vocabulary; then for every grammar its kind, whether it
-// names tokens, and its text, each answered by a status byte and xgrammar's serialised grammar, or
+// order), then so many bytes. First the vocabulary; then for every grammar how long it may
+// compute, its kind, whether it names tokens, and its text, each answered by a status byte and xgrammar's serialised grammar, or
 // a sentence.
 #pragma once
 
@@ -31,7 +31,8 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // The serialised grammar. kInvalidArgument, without a field: "bad_grammar", or
+  // The serialised grammar. `time`: that the child may compute; several times that may pass where
+  // it waits for a processor. kInvalidArgument, without a field: "bad_grammar", or
   // "grammar_too_complex" for what ran out of time or memory, or ended the child. kInternal: the
   // child could not be started.
   Result<std::string> Compile(const Lowered& text, std::chrono::milliseconds time);

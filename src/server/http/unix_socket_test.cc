@@ -63,19 +63,30 @@ TEST(UnixSocket, IsServedAndGoneWithTheServer) {
 TEST(UnixSocket, ReplacesWhatAnEndedServerLeft) {
   const vivace::testing::TempFolder folder;
   const std::string path = folder.path() + "/socket";
-  std::optional<UnixSocketFile> first(std::in_place);
-  const auto fd = first->Listen(path);
+  UnixSocketFile first;
+  const auto fd = first.Listen(path);
   ASSERT_TRUE(fd) << fd.error().message;
   close(*fd);  // the file stays, as after a crash
   ASSERT_TRUE(Exists(path));
   UnixSocketFile second;
   const auto again = second.Listen(path);
   ASSERT_TRUE(again) << again.error().message;
-  first.reset();  // not its own any more
-  EXPECT_TRUE(Exists(path));
   second.Remove();
   EXPECT_FALSE(Exists(path));
   close(*again);
+}
+
+TEST(UnixSocket, LeavesWhatTookItsPlace) {
+  const vivace::testing::TempFolder folder;
+  const std::string path = folder.path() + "/socket";
+  std::optional<UnixSocketFile> file(std::in_place);
+  const auto fd = file->Listen(path);
+  ASSERT_TRUE(fd) << fd.error().message;
+  unlink(path.c_str());
+  std::ofstream(path) << "mine";
+  file.reset();
+  EXPECT_TRUE(Exists(path));
+  close(*fd);
 }
 
 TEST(UnixSocket, AFileThatIsNoSocketStays) {
