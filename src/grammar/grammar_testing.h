@@ -22,7 +22,7 @@ inline std::shared_ptr<const Tokenizer> JsonTokenizer() {
     for (const char* word : {"{\"",  "\":",  "\": \"",   "\", \"", "\"}",  "}}",    "}]",  "[[[[",
                              "{{",   "true", "false",    "null",   "    ", "\n  ",  "\n",  "  ",
                              "name", "na",   "\"name\"", ": ",     ", ",   "00",    "123", ".5",
-                             "e9",   "-1",   "\\u",      "\\\"",   "abc",  "value", "é",   "語"}) {
+                             "e9",   "-1",   "\\u",      "\\\"",   "abc",  "value", "ж",   "語"}) {
       data.tokens.push_back(word);
       data.types.push_back(TokenType::kUserDefined);
     }

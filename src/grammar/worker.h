@@ -2,9 +2,9 @@
 // server: it is stopped from outside when a compile takes too long, and its memory is limited.
 //
 // Messages go both ways over one socket, its descriptor 0: a length of four bytes (this machine's
-// order), then so many bytes. First the vocabulary; then for every grammar how long it may
-// compute, its kind, whether it names tokens, and its text, each answered by a status byte and xgrammar's serialised grammar, or
-// a sentence.
+// order), then so many bytes. First the vocabulary; then for every grammar how long it may compute,
+// its kind, whether it names tokens, and its text, each answered by a status byte and xgrammar's
+// serialised grammar, or a sentence.
 #pragma once
 
 #include <sys/types.h>

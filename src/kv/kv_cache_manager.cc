@@ -153,11 +153,10 @@ void KvCacheManager::Advance(KvSequence* sequence, int64_t end) {
   }
 }
 
-bool KvCacheManager::TryGrow(KvSequence* sequence, int64_t num_tokens,
-                             std::optional<int32_t> chunk) {
+bool KvCacheManager::TryGrow(KvSequence* sequence, int64_t num_tokens, int32_t chunk) {
   const int32_t num_blocks = BlocksFor(num_tokens);
   const auto claim = [&](int32_t group) {
-    return MostBlocks(window(group), config_.block_size, num_tokens, chunk.value_or(1));
+    return MostBlocks(window(group), config_.block_size, num_tokens, chunk);
   };
   int32_t cost = 0;
   for (int32_t g = 0; g < num_groups(); ++g) {
@@ -167,8 +166,11 @@ bool KvCacheManager::TryGrow(KvSequence* sequence, int64_t num_tokens,
   if (cost > pool_.num_available()) return false;
   for (int32_t g = 0; g < num_groups(); ++g) {
     BlockTable& table = sequence->tables_[static_cast<size_t>(g)];
-    if (table.claims()) table.SetClaim(claim(g));
-    if (!table.claims() || !chunk) Fill(&table, num_blocks);
+    if (table.claims()) {
+      table.SetClaim(claim(g));
+    } else {
+      Fill(&table, num_blocks);
+    }
   }
   return true;
 }

@@ -83,10 +83,9 @@ class KvCacheManager final {
   // Makes room to compute up to token `end` of those it began with. Cannot fail.
   void Advance(KvSequence* sequence, int64_t end);
 
-  // Makes room for `num_tokens` tokens in all, from now on one a step; false, and no change, if the
-  // cache is full. With a `chunk` the next steps compute up to so many, each after an Advance.
-  bool TryGrow(KvSequence* sequence, int64_t num_tokens,
-               std::optional<int32_t> chunk = std::nullopt);
+  // Makes room for `num_tokens` tokens in all, of which the next steps compute `chunk` each at
+  // most; false, and no change, if the cache is full. Advance takes the blocks of window groups.
+  bool TryGrow(KvSequence* sequence, int64_t num_tokens, int32_t chunk = 1);
 
   // Blocks that TryGrow takes, at most, where a sequence crosses into its next block on the way to
   // `max_tokens`: a running one, and one that will begin with `num_tokens`.

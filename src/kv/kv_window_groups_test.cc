@@ -84,6 +84,7 @@ TEST(KvWindowGroups, DecodingNeedsNoMoreThanTheWindow) {
   for (int32_t n = 10; n <= 200; ++n) {
     tokens.push_back(7);
     ASSERT_TRUE(kv.TryGrow(&sequence, n));
+    kv.Advance(&sequence, n);
     EXPECT_LE(sequence.table(1).num_held(), 3);
     EXPECT_LE(sequence.table(1).claim(), 3);
     EXPECT_EQ(kv.pool().num_used(), kv.BlocksFor(n) + sequence.table(1).num_held());

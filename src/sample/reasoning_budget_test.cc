@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace vivace {
 namespace {
 
@@ -16,6 +18,7 @@ class Inner : public TokenConstraint {
  public:
   explicit Inner(std::vector<TokenId>* seen) : seen_(seen) {}
   bool FillMask(int32_t, std::span<uint32_t> mask) override {
+    std::fill(mask.begin(), mask.end(), 0u);
     mask[0] = 1;
     return true;
   }

@@ -1,6 +1,5 @@
 // Scheduler::Plan: what the next step computes.
 #include <algorithm>
-#include <optional>
 
 #include "base/check.h"
 #include "sched/scheduler.h"
@@ -80,10 +79,7 @@ void Scheduler::PlanAppended(StepPlan* plan) {
 // preempted itself, or it sits this step out because nothing that could go would free a block.
 bool Scheduler::MakeRoom(size_t running_index, PlanChanges* changes) {
   Sequence* sequence = running_[running_index];
-  std::optional<int32_t> chunk;  // of what was appended
-  if (sequence->remaining() > 1) {
-    chunk = std::min(sequence->remaining(), config_.max_num_batched_tokens);
-  }
+  const int32_t chunk = std::min(sequence->remaining(), config_.max_num_batched_tokens);
   while (!kv_.TryGrow(&sequence->kv, sequence->length(), chunk)) {
     Sequence* victim = LastThatFrees(running_index);
     if (victim == nullptr) return false;

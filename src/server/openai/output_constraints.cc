@@ -82,6 +82,23 @@ Status CompileContent(const GrammarSpec& spec, const ServedModel& model,
   return {};
 }
 
+Result<std::shared_ptr<const CompiledGrammar>> Compile(const OutputGrammar& grammar,
+                                                       const ServedModel& model,
+                                                       const RequestParams& params) {
+  return model.grammar->Compile({.kind = GrammarSpec::Kind::kStructural,
+                                 .text = grammar.structural_tag,
+                                 .choices = {},
+                                 .field = std::string(AskedBy(params))});
+}
+
+// Where nobody asked for obedient arguments, schemas are help: without them the request is served.
+Status ReportFreeArguments(RequestParams* params) {
+  if (!params->grammar && !params->parallel_tool_calls) {
+    VIVACE_RETURN_IF_ERROR(ReportIgnored("parallel_tool_calls", params));
+  }
+  return ReportIgnored("tools.parameters", params);
+}
+
 Status AddGrammar(const OutputReading& reading, const ServedModel& model, RequestParams* params,
                   OutputConstraints* out) {
   json::value content;
@@ -90,30 +107,24 @@ Status AddGrammar(const OutputReading& reading, const ServedModel& model, Reques
     VIVACE_ASSIGN(content, ContentFormat(*params->grammar));
   }
   const json::value* wanted = params->grammar ? &content : nullptr;
-  const bool must = params->grammar || MustObeySchemas(*params, reading.tools.get());
+  const bool obey = MustObeySchemas(*params, reading.tools.get());
   auto grammar = GrammarOf(*params, reading, model, wanted, /*schemas=*/true);
   if (!grammar) {
     const bool bound = reading.tools != nullptr && !params->parallel_tool_calls;
     return bound ? ReportIgnored("parallel_tool_calls", params) : Status();
   }
   if (model.grammar == nullptr) {
-    if (!must) return {};
+    if (!params->grammar && !obey) return {};
     return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(AskedBy(*params)),
                 "`{}` needs constrained outputs, which this server does not offer",
                 AskedBy(*params));
   }
-  const auto compile = [&] {
-    return model.grammar->Compile({.kind = GrammarSpec::Kind::kStructural,
-                                   .text = grammar->structural_tag,
-                                   .choices = {},
-                                   .field = std::string(AskedBy(*params))});
-  };
-  auto compiled = compile();
-  if (!compiled && !must) {
-    // Schemas are help here, not a promise: calls are still well formed without.
-    VIVACE_RETURN_IF_ERROR(ReportIgnored("tools.parameters", params));
+  auto compiled = Compile(*grammar, model, *params);
+  if (!compiled && !obey && reading.tools != nullptr) {
+    VIVACE_RETURN_IF_ERROR(ReportFreeArguments(params));
+    if (!params->grammar) return {};
     grammar = GrammarOf(*params, reading, model, wanted, /*schemas=*/false);
-    compiled = compile();
+    compiled = Compile(*grammar, model, *params);
   }
   if (!compiled) return tl::unexpected<Error>(std::move(compiled.error()));
   out->grammar = std::move(*compiled);

@@ -162,10 +162,10 @@ TEST_F(ResponsesWriterTest, LogprobsAreTheMessages) {
   last.end = &end;
   writer->Close(last, {}, &out);
   const TypedEvents events(out);
-  const std::string entry =
-      R"([{"token":" ok","logprob":-2.5,"bytes":[32,111,107],"top_logprobs":[]}])";
-  EXPECT_EQ(json::serialize(events.data[2].at("logprobs")), entry);
-  EXPECT_EQ(json::serialize(events.data[3].at("logprobs")), entry);
+  const json::value entries_said =
+      json::parse(R"([{"token":" ok","logprob":-2.5,"bytes":[32,111,107],"top_logprobs":[]}])");
+  EXPECT_EQ(events.data[2].at("logprobs"), entries_said);
+  EXPECT_EQ(events.data[3].at("logprobs"), entries_said);
 }
 
 }  // namespace

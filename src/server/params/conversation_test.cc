@@ -98,7 +98,7 @@ TEST(ResponsesInput, RefusesByPath) {
        "input[0].arguments", "JSON object"},
       {R"({"input":"a","previous_response_id":"r"})", "previous_response_id", "nothing is stored"},
       {R"({"input":"a","tools":[{"type":"web_search"}]})", "tools[0].type", "no tools of its own"},
-      {R"({"input":"a","tools":[{"type":"function"}]})", "tools", "name"},
+      {R"({"input":"a","tools":[{"type":"function"}]})", "tools[0].function.name", "name"},
       {R"({"input":"a","truncation":"x"})", "truncation", "auto"},
       {R"({"instructions":"a"})", "input", "required"},
   };

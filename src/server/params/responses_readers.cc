@@ -112,7 +112,7 @@ json::value NestedFormat(const json::object& flat) {
   const json::value* type = flat.if_contains("type");
   if (type == nullptr || *type != "json_schema") return flat;
   json::object inner = flat;
-  inner.erase("type");
+  inner.stable_erase("type");
   return json::object{{"type", "json_schema"}, {"json_schema", std::move(inner)}};
 }
 
@@ -196,7 +196,7 @@ Status ReadFlatTools(std::string_view name, const json::value& value, const Para
                                             type));
     }
     json::object function = (*list)[i].get_object();
-    function.erase("type");
+    function.stable_erase("type");
     nested.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
   }
   return ReadMadeAsChat("tools", name, std::move(nested), context, params);

@@ -112,7 +112,8 @@ TEST_F(GenerationTest, PromptLogprobsInVllmsShape) {
   const auto exchange =
       Ask(kCompletionsPath, R"({"prompt":[100,101],"max_tokens":1,"prompt_logprobs":2})");
   ASSERT_EQ(exchange->status(), 200) << exchange->body();
-  const auto& rows = Json(*exchange).at("choices").at(0).at("prompt_logprobs").as_array();
+  const json::value answer = Json(*exchange);
+  const auto& rows = answer.at("choices").at(0).at("prompt_logprobs").as_array();
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_TRUE(rows[0].is_null());
   const json::value& own = rows[1].at("101");

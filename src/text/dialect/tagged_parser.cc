@@ -23,7 +23,9 @@ TaggedParser::TaggedParser(const Dialect& dialect, ReasoningStart start,
     AddMark(&content_marks_, format.other_begin, replay ? Does::kReplayCall : Does::kOpenCall);
     AddMark(&section_marks_, format.call_begin, Does::kOpenCall);
     AddMark(&section_marks_, format.section_end, Does::kCloseSection);
-    AddMark(&after_marks_, format.call_end, Does::kEndCall);
+    // Shapes that are read as a whole have taken their end mark.
+    const bool whole = format.shape == CallShape::kPython || format.shape == CallShape::kGemma;
+    if (!whole) AddMark(&after_marks_, format.call_end, Does::kEndCall);
     AddMark(&broken_marks_, format.call_end, Does::kEndCall);
   }
   // Control tokens that stand alone are no text.
