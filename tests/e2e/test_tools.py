@@ -29,7 +29,8 @@ WEATHER = {"type": "function", "function": {
     "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"],
                    "additionalProperties": False}}}
 NOW = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
-REQUEST = {"model": "m", "temperature": 0, "max_tokens": 64, "tools": [WEATHER, NOW],
+# Room enough: near the end of it no call is begun that might not end in time.
+REQUEST = {"model": "m", "temperature": 0, "max_tokens": 256, "tools": [WEATHER, NOW],
            "messages": [{"role": "user", "content": "Hi"}]}
 
 
