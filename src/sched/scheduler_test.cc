@@ -804,6 +804,20 @@ TEST_F(WindowsTest, WindowsMakeRoom) {
   ExpectIdle();
 }
 
+// A step computes no more of it than the budget, so no more is held of a window.
+TEST_F(WindowsTest, AppendedOutputStaysWithinTheClaimsOfASmallBudget) {
+  SchedulerConfig config = Windows(100);
+  config.max_num_batched_tokens = 1;
+  config.kv.windows = {0, 5};
+  Start(config);
+  Add(1, Prompt(5), 60);
+  while (outputs[1] == 0) Step();
+  Append(1, Tokens(50, 5));
+  Drain();
+  EXPECT_EQ(outputs[1], 60);
+  ExpectIdle();
+}
+
 TEST_F(WindowsTest, AppendedOutputHasRoomInTheWindows) {
   Start(Windows(60));
   Add(1, Prompt(150), 100);

@@ -74,7 +74,6 @@ struct Speaker {
 };
 
 void ExpectCalls(const dialect::Told& told, const std::string& text) {
-  EXPECT_EQ(told.content, "") << text;
   for (const auto& call : told.calls) {
     const auto arguments = grammar::testing::Parse(call.arguments);
     ASSERT_TRUE(arguments && arguments->is_object()) << text;
@@ -120,6 +119,10 @@ TEST_P(OutputRulesTest, ForcedCallsAreCalls) {
         }
         if (params == &named && !told.calls.empty()) {
           EXPECT_EQ(told.calls[0].name, "now");
+        }
+        // Harmony's models may say a word before they call.
+        if (format.name != "harmony") {
+          EXPECT_EQ(told.content, "") << walk.text;
         }
         ExpectCalls(told, walk.text);
       }

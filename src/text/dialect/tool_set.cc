@@ -83,6 +83,14 @@ unsigned KindsOf(const json::value& schema, const json::value& root, int depth) 
   return kAnyKind;
 }
 
+// The schema of a tool's argument; null if there is none.
+const json::value* FindMember(const Tool* tool, std::string_view key) {
+  const json::object* schema = tool == nullptr ? nullptr : tool->parameters.if_object();
+  const json::value* properties = schema == nullptr ? nullptr : schema->if_contains("properties");
+  const json::object* members = properties == nullptr ? nullptr : properties->if_object();
+  return members == nullptr ? nullptr : members->if_contains(key);
+}
+
 }  // namespace
 
 const Tool* ToolSet::Find(std::string_view name) const {
@@ -92,11 +100,14 @@ const Tool* ToolSet::Find(std::string_view name) const {
 }
 
 unsigned ArgumentKinds(const Tool* tool, std::string_view key) {
-  const json::object* schema = tool == nullptr ? nullptr : tool->parameters.if_object();
-  const json::value* properties = schema == nullptr ? nullptr : schema->if_contains("properties");
-  const json::object* members = properties == nullptr ? nullptr : properties->if_object();
-  const json::value* member = members == nullptr ? nullptr : members->if_contains(key);
+  const json::value* member = FindMember(tool, key);
   return member == nullptr ? unsigned{kStringKind} : KindsOf(*member, tool->parameters, 0);
+}
+
+bool HasListedValues(const Tool* tool, std::string_view key) {
+  const json::value* member = FindMember(tool, key);
+  const json::object* schema = member == nullptr ? nullptr : member->if_object();
+  return schema != nullptr && (schema->contains("enum") || schema->contains("const"));
 }
 
 bool IsCallName(std::string_view name) {

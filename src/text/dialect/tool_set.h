@@ -38,6 +38,9 @@ enum JsonKinds : unsigned {
 // have and for no tool: text is text.
 unsigned ArgumentKinds(const Tool* tool, std::string_view key);
 
+// The member's schema lists its values (enum, const): space around one is not part of it.
+bool HasListedValues(const Tool* tool, std::string_view key);
+
 // A name that OpenAI's API allows, or one of those with dots that models write.
 bool IsCallName(std::string_view name);
 

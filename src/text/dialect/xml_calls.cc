@@ -149,7 +149,8 @@ void XmlCall::BeginValue(PieceSink* sink) {
   state_ = State::kValue;
   begun_value_ = held_break_ = false;
   kinds_ = ArgumentKinds(tool_, key_);
-  streams_ = kinds_ == kStringKind;
+  listed_ = HasListedValues(tool_, key_);
+  streams_ = kinds_ == kStringKind && !listed_;
   std::string text = members_++ > 0 ? ", " : "";
   AppendQuoted(key_, &text);
   text += streams_ ? ": \"" : ": ";
@@ -201,7 +202,7 @@ void XmlCall::EndValue(PieceSink* sink) {
     return;
   }
   std::string text = AsJson(value_, kinds_);
-  if (text.empty()) AppendQuoted(value_, &text);
+  if (text.empty()) AppendQuoted(listed_ ? TrimSpace(value_) : value_, &text);
   sink->Arguments(text);
 }
 

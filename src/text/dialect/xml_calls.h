@@ -46,6 +46,7 @@ class XmlCall : public CallReader {
   std::string name_, key_, value_;
   unsigned kinds_ = 0;        // that the value may be of
   bool streams_ = false;      // the value is text and goes out
+  bool listed_ = false;       // it is one of a list
   bool begun_value_ = false;  // its first byte was seen
   bool held_break_ = false;   // a line break that may be the last byte
   int members_ = 0;
