@@ -12,17 +12,17 @@ LONG = {"prompt": "x", "max_tokens": 900, "ignore_eos": True}
 
 
 def test_an_answer_is_cut_at_its_deadline(mini):
-    answer = mini.post("/v1/completions", LONG | {"n": 16, "deadline_ms": 700}).json()
+    answer = mini.post("/v1/completions", LONG | {"n": 128, "deadline_ms": 700}).json()
     ends = {(choice["finish_reason"], choice["stop_reason"]) for choice in answer["choices"]}
     assert ends <= {("length", "deadline"), ("length", None)} and ("length", "deadline") in ends
-    assert 0 < answer["usage"]["completion_tokens"] < 16 * 900
+    assert 0 < answer["usage"]["completion_tokens"] < 128 * 900
     mini.wait_idle()
 
 
 def test_a_stream_is_cut_at_its_deadline(mini):
-    events = mini.stream("/v1/completions", LONG | {"n": 16, "deadline_ms": 700})
+    events = mini.stream("/v1/completions", LONG | {"n": 128, "deadline_ms": 700})
     ends = [choice for event in events for choice in event["choices"] if choice["finish_reason"]]
-    assert len(ends) == 16 and any(end["stop_reason"] == "deadline" for end in ends)
+    assert len(ends) == 128 and any(end["stop_reason"] == "deadline" for end in ends)
     mini.wait_idle()
 
 
@@ -71,14 +71,25 @@ def test_a_full_server_says_when_to_come_back(narrow):
 
 
 def test_who_would_wait_too_long_is_refused(narrow):
-    running = [threading.Thread(target=narrow.post, args=("/v1/completions", LONG)) for _ in range(2)]
-    for thread in running:
+    over = threading.Event()
+
+    def keep_busy():
+        while not over.is_set():
+            narrow.post("/v1/completions", LONG)
+
+    busy = [threading.Thread(target=keep_busy) for _ in range(2)]
+    for thread in busy:
         thread.start()
-    while narrow.metrics()["vllm:num_requests_waiting"] == 0:
-        assert any(thread.is_alive() for thread in running)
-    refused = narrow.post("/v1/completions", {"prompt": "x", "max_tokens": 1, "max_queue_ms": 1})
-    assert refused.status_code == 503 and refused.json()["error"]["code"] == "queue_timeout"
-    assert 1 <= int(refused.headers["retry-after"]) <= 60
-    for thread in running:
-        thread.join()
+    try:
+        # Between two of theirs nobody waits, and one may slip in.
+        for _ in range(100):
+            refused = narrow.post("/v1/completions", {"prompt": "x", "max_tokens": 1, "max_queue_ms": 1})
+            if refused.status_code == 503 and refused.json()["error"]["code"] == "queue_timeout":
+                break
+        assert refused.status_code == 503 and refused.json()["error"]["code"] == "queue_timeout"
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+    finally:
+        over.set()
+        for thread in busy:
+            thread.join()
     narrow.wait_idle()
