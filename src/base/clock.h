@@ -9,6 +9,7 @@
 namespace vivace {
 
 inline constexpr int64_t kNanosPerSecond = 1'000'000'000;
+inline constexpr int64_t kNanosPerMs = 1'000'000;
 
 inline int64_t ReadClock(clockid_t id) {
   timespec now;

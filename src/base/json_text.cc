@@ -3,9 +3,8 @@
 #include "base/utf8.h"
 
 namespace vivace {
-namespace {
 
-void AppendEscaped(std::string& out, char c) {
+void AppendJsonEscape(std::string& out, char c) {
   constexpr char kHex[] = "0123456789abcdef";
   switch (c) {
     case '"':
@@ -30,8 +29,6 @@ void AppendEscaped(std::string& out, char c) {
   }
 }
 
-}  // namespace
-
 void AppendJsonString(std::string& out, std::string_view text) {
   out.reserve(out.size() + text.size() + 2);
   out += '"';
@@ -41,7 +38,7 @@ void AppendJsonString(std::string& out, std::string_view text) {
       out += utf8::kReplacementBytes;
     } else if (c.code_point < 0x20 || c.code_point == '"' || c.code_point == '\\' ||
                c.code_point == 0x7F) {
-      AppendEscaped(out, text[i]);
+      AppendJsonEscape(out, text[i]);
     } else {
       out.append(text, i, c.length);
     }

@@ -11,4 +11,8 @@ namespace vivace {
 // Linear in the input.
 void AppendJsonString(std::string& out, std::string_view text);
 
+// Appends the escape of a character that a JSON string cannot hold as it is: a quote, a backslash,
+// a control character.
+void AppendJsonEscape(std::string& out, char c);
+
 }  // namespace vivace

@@ -59,6 +59,7 @@ inline constexpr size_t kTemplateKwargs = 64;
 
 // Constrained decoding.
 inline constexpr int kMaxGrammarCompileMs = 5'000;
+inline constexpr int32_t kMaxForcedTokens = 256;          // put down at once without sampling
 inline constexpr size_t kMaxGrammarBytes = 256u << 10;    // a schema, pattern or grammar
 inline constexpr size_t kMaxGrammarTextBytes = 4u << 20;  // what it becomes
 inline constexpr size_t kMaxGrammarChoices = 10'000;
@@ -116,6 +117,13 @@ inline constexpr size_t kMaxTokenizeBytes = 2u << 20;   // text of /tokenize
 inline constexpr size_t kMaxDetokenizeTokens = 1u << 19;
 inline constexpr size_t kMaxCacheSaltBytes = 128;
 inline constexpr size_t kMaxUnknownParams = 64;
+inline constexpr size_t kMaxBadWords = 256;      // runs of tokens; a word may be two
+inline constexpr size_t kMaxBadWordTokens = 64;  // of one
+inline constexpr size_t kMaxRequestIdBytes = 128;
+inline constexpr size_t kMaxEchoedBytes = 64u << 10;  // of one member that an answer repeats
+inline constexpr size_t kMaxEmbeddingInputs = 2'048;
+inline constexpr size_t kMaxEmbeddingValues = 1u << 22;  // numbers of an answer
+inline constexpr size_t kMaxScoredTexts = 1'024;         // of one list
 
 // Tools and what a model's output says.
 inline constexpr size_t kMaxToolNameBytes = 64;

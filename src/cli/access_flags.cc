@@ -12,11 +12,6 @@ namespace {
 
 constexpr const char* kListHelp = "; a JSON list, or the flag several times";
 
-tl::unexpected<Error> BadValue(const char* flag, const std::string& value, const char* wanted) {
-  return Fail(ErrorCode::kInvalidArgument, "bad_value", flag, "--{} is '{}'; give {}", flag, value,
-              wanted);
-}
-
 // vLLM's form, '["a", "b"]', or one entry.
 Status AppendList(const char* flag, const std::string& text, std::vector<std::string>* to) {
   if (!text.starts_with('[')) {

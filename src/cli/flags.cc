@@ -75,6 +75,12 @@ Status Store(const Command& command, const Flag& flag, const Slot& slot) {
 
 }  // namespace
 
+tl::unexpected<Error> BadValue(const std::string& flag, const std::string& value,
+                               std::string_view wanted) {
+  return Fail(ErrorCode::kInvalidArgument, "bad_value", flag, "--{} is '{}'; give {}", flag, value,
+              wanted);
+}
+
 std::function<Status(const std::string&)> StoreText(std::string* to) {
   return [to](const std::string& text) -> Status {
     *to = text;

@@ -26,6 +26,10 @@ struct Flag {
 std::function<Status(const std::string&)> StoreText(std::string* to);
 std::function<Status(const std::string&)> StoreSwitch(bool* to);
 
+// The refusal of a flag's value: "--FLAG is 'VALUE'; give WANTED".
+tl::unexpected<Error> BadValue(const std::string& flag, const std::string& value,
+                               std::string_view wanted);
+
 struct Command {
   std::string name;        // "serve"
   std::string positional;  // "MODEL.gguf"; empty: none

@@ -16,12 +16,6 @@ namespace {
 
 using Store = std::function<Status(const std::string&)>;
 
-tl::unexpected<Error> BadValue(const std::string& flag, const std::string& value,
-                               const std::string& wanted) {
-  return Fail(ErrorCode::kInvalidArgument, "bad_value", flag, "--{} is '{}'; give {}", flag, value,
-              wanted);
-}
-
 template <typename T>
 struct NumberOf {
   using Type = T;

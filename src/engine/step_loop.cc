@@ -40,6 +40,14 @@ EngineConfig WithSeed(EngineConfig config) {
   return config;
 }
 
+// Adds to the histogram `buckets`, whose last bucket is for what is above all bounds.
+template <size_t N>
+void CountIn(const std::array<double, N>& bounds, double value,
+             std::array<int64_t, N + 1>* buckets) {
+  const auto bound = std::lower_bound(bounds.begin(), bounds.end(), value);
+  (*buckets)[static_cast<size_t>(bound - bounds.begin())] += 1;
+}
+
 constexpr double kRateMemoryNs = 10e9;  // a step this long ago counts a third
 
 FinishReason ReasonOf(SeqFinish finish) {
@@ -335,12 +343,8 @@ void StepLoop::CountTime(int64_t step_ns) {
   totals_.step_ns += step_ns;
   totals_.kernel_ns += times.kernel_ns;
   totals_.sample_ns += times.sample_ns;
-  const auto bound = std::lower_bound(kStepBoundsMs.begin(), kStepBoundsMs.end(),
-                                      static_cast<double>(step_ns) * 1e-6);
-  totals_.step_buckets[static_cast<size_t>(bound - kStepBoundsMs.begin())] += 1;
-  const auto tokens_bound = std::lower_bound(kStepBoundsTokens.begin(), kStepBoundsTokens.end(),
-                                             static_cast<double>(plan_.tokens.size()));
-  totals_.token_buckets[static_cast<size_t>(tokens_bound - kStepBoundsTokens.begin())] += 1;
+  CountIn(kStepBoundsMs, static_cast<double>(step_ns) * 1e-6, &totals_.step_buckets);
+  CountIn(kStepBoundsTokens, static_cast<double>(plan_.tokens.size()), &totals_.token_buckets);
   totals_.computed_tokens += std::ssize(plan_.tokens);
 }
 

@@ -7,21 +7,12 @@
 #include <exception>
 
 #include "base/limits.h"
+#include "sample/token_mask.h"
 
 namespace vivace::grammar {
 namespace {
 
 constexpr size_t kMostForcedBytes = 512;
-
-bool Test(std::span<const uint32_t> mask, TokenId token) {
-  return (mask[static_cast<size_t>(token) / 32] >> (static_cast<uint32_t>(token) % 32) & 1) != 0;
-}
-void Set(std::span<uint32_t> mask, TokenId token) {
-  mask[static_cast<size_t>(token) / 32] |= 1u << (static_cast<uint32_t>(token) % 32);
-}
-void Clear(std::span<uint32_t> mask, TokenId token) {
-  mask[static_cast<size_t>(token) / 32] &= ~(1u << (static_cast<uint32_t>(token) % 32));
-}
 
 }  // namespace
 
@@ -37,11 +28,11 @@ bool GrammarConstraint::FillMask(int32_t remaining, std::span<uint32_t> mask) {
   if (!begun_) return FillBeforeBegin(remaining, mask);
   std::ranges::fill(mask, 0u);
   if (stopped_) {
-    for (const TokenId stop : grammar_->vocabulary().stop()) Set(mask, stop);
+    for (const TokenId stop : grammar_->vocabulary().stop()) AddToMask(mask, stop);
     return true;
   }
-  int64_t shape = std::min<int64_t>((grammar_->vocabulary().size() + 31) / 32,
-                                    static_cast<int64_t>(mask.size()));
+  auto shape =
+      static_cast<int64_t>(std::min(MaskWords(grammar_->vocabulary().size()), mask.size()));
   DLTensor tensor = {};
   tensor.data = mask.data();
   tensor.device = {kDLCPU, 0};
@@ -52,7 +43,8 @@ bool GrammarConstraint::FillMask(int32_t remaining, std::span<uint32_t> mask) {
     if (!matcher_.FillNextTokenBitmask(&tensor)) {
       const auto words = mask.first(static_cast<size_t>(shape));
       std::ranges::fill(words, ~0u);
-      for (TokenId id = grammar_->vocabulary().size(); id < shape * 32; ++id) Clear(mask, id);
+      for (TokenId id = grammar_->vocabulary().size(); id < shape * 32; ++id)
+        TakeFromMask(mask, id);
     }
     if (NearEnd(remaining)) Steer(remaining, mask);
   } catch (const std::exception&) {
@@ -66,7 +58,7 @@ bool GrammarConstraint::FillMask(int32_t remaining, std::span<uint32_t> mask) {
 bool GrammarConstraint::FillBeforeBegin(int32_t remaining, std::span<uint32_t> mask) {
   if (remaining != grammar_->shortest_tokens() + 1) return false;
   std::ranges::fill(mask, 0u);
-  Set(mask, options_.begin_after);
+  AddToMask(mask, options_.begin_after);
   steered_ = true;
   return true;
 }
@@ -90,7 +82,7 @@ void GrammarConstraint::Steer(int32_t remaining, std::span<uint32_t> mask) {
   // Too few tokens from the start: the output will be cut, and until then it is as it comes.
   if (!MakePlan() || plan_.size() - plan_at_ > static_cast<size_t>(std::max(remaining, 0))) return;
   const bool closed = CloseLong(remaining - 1, mask);
-  if (plan_at_ < plan_.size()) Set(mask, plan_[plan_at_]);
+  if (plan_at_ < plan_.size()) AddToMask(mask, plan_[plan_at_]);
   steered_ |= closed;
 }
 
@@ -136,8 +128,8 @@ bool GrammarConstraint::CloseLong(int32_t room, std::span<uint32_t> mask) {
   bool closed = false;
   const auto close = [&](TokenId token) {
     for (; token >= 0; token = vocabulary.Twin(token)) {
-      closed |= Test(mask, token);
-      Clear(mask, token);
+      closed |= InMask(mask, token);
+      TakeFromMask(mask, token);
     }
   };
   for (size_t i = 0; i < nodes.size();) {

@@ -219,7 +219,7 @@ TEST(GrammarCompiler, RefusesBadGrammarsAndKeepsGoodOnes) {
 
 TEST(GrammarConstraint, OnARealVocabulary) {
   const auto tokenizer = vivace::testing::SmolLm2();
-  if (tokenizer == nullptr) GTEST_SKIP() << "no model here";
+  if (tokenizer == nullptr) GTEST_SKIP() << "needs models/ (./dev setup)";
   const auto logits = static_cast<int32_t>(tokenizer->vocab_size());
   const auto compiler = NewGrammarCompiler(tokenizer, logits, GrammarCompilerConfig{});
   const auto grammar = compiler->Compile(Schema(

@@ -107,30 +107,23 @@ bool Tracker::Improve(Behind* behind) {
   return changed;
 }
 
+// To the end of the output through a state; `rest`: by which of the ways behind its rule.
+int64_t Tracker::CostBy(const State& state, int64_t Behind::*rest) const {
+  const int64_t cost = automaton_->CostOf(state.element_id);
+  if (state.rule_start_pos < 0) return cost;
+  const Behind* behind = BehindOf(state.rule_id, state.rule_start_pos);
+  return cost + (behind == nullptr ? kNever : behind->*rest);
+}
+
 int64_t Tracker::ShortestBytes() const {
   if (IsCompleted()) return 0;
-  int64_t least = kNever;
-  for (const State& state : LatestStates()) {
-    int64_t cost = automaton_->CostOf(state.element_id);
-    if (state.rule_start_pos >= 0) {
-      const Behind* behind = BehindOf(state.rule_id, state.rule_start_pos);
-      cost += behind == nullptr ? kNever : behind->least;
-    }
-    least = std::min(least, cost);
-  }
-  return least;
+  const State* state = Cheapest();
+  return state == nullptr ? kNever : CostBy(*state, &Behind::least);
 }
 
 int64_t Tracker::MostBytes() const {
   int64_t most = 0;
-  for (const State& state : LatestStates()) {
-    int64_t cost = automaton_->CostOf(state.element_id);
-    if (state.rule_start_pos >= 0) {
-      const Behind* behind = BehindOf(state.rule_id, state.rule_start_pos);
-      cost += behind == nullptr ? kNever : behind->most;
-    }
-    most = std::max(most, cost);
-  }
+  for (const State& state : LatestStates()) most = std::max(most, CostBy(state, &Behind::most));
   return std::min(most, kNever);
 }
 
@@ -138,11 +131,7 @@ const Tracker::State* Tracker::Cheapest() const {
   const State* best = nullptr;
   int64_t least = kNever;
   for (const State& state : LatestStates()) {
-    int64_t cost = automaton_->CostOf(state.element_id);
-    if (state.rule_start_pos >= 0) {
-      const Behind* behind = BehindOf(state.rule_id, state.rule_start_pos);
-      cost += behind == nullptr ? kNever : behind->least;
-    }
+    const int64_t cost = CostBy(state, &Behind::least);
     if (cost < least) least = cost, best = &state;
   }
   return best;

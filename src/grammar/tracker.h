@@ -63,6 +63,7 @@ class Tracker : private xgrammar::EarleyParser {
   const Behind* BehindOf(int32_t rule, int32_t position) const;
   // From a completed rule's parent on: its own rest (`again`: the times a repeat must still run).
   int64_t RestOf(const State& parent, int32_t completed, int64_t* again) const;
+  int64_t CostBy(const State& state, int64_t Behind::*rest) const;
   const State* Cheapest() const;
 
   std::shared_ptr<const Automaton> automaton_;

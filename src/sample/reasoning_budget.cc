@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sample/token_mask.h"
+
 namespace vivace {
 
 ReasoningBudget::ReasoningBudget(int32_t budget, const Marks& marks,
@@ -12,7 +14,7 @@ ReasoningBudget::ReasoningBudget(int32_t budget, const Marks& marks,
 bool ReasoningBudget::FillMask(int32_t remaining, std::span<uint32_t> mask) {
   if (!Spent()) return inner_ != nullptr && inner_->FillMask(remaining, mask);
   std::fill(mask.begin(), mask.end(), 0u);
-  mask[static_cast<size_t>(marks_.end) / 32] |= 1u << (marks_.end % 32);
+  AddToMask(mask, marks_.end);
   return true;
 }
 

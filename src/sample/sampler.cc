@@ -34,7 +34,7 @@ constexpr float kBanned = -std::numeric_limits<float>::infinity();
 std::vector<uint32_t> MaskOf(std::span<const TokenId> ids) {
   if (ids.empty()) return {};
   std::vector<uint32_t> mask(MaskWords(*std::ranges::max_element(ids) + 1));
-  for (const TokenId id : ids) mask[static_cast<size_t>(id) / 32] |= 1u << (id % 32);
+  for (const TokenId id : ids) AddToMask(mask, id);
   return mask;
 }
 

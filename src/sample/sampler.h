@@ -14,11 +14,9 @@
 #include "kernels/vocab_ops.h"
 #include "sample/sampling_params.h"
 #include "sample/token_counts.h"
+#include "sample/token_mask.h"
 
 namespace vivace {
-
-// Of one bit per token, 32 to a word.
-constexpr size_t MaskWords(int32_t vocab) { return (static_cast<size_t>(vocab) + 31) / 32; }
 
 // A worker's scratch, for rows of up to `vocab` logits.
 class SampleScratch {

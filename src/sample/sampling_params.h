@@ -10,14 +10,6 @@
 #include "base/ids.h"
 #include "base/result.h"
 
-namespace vivace::limits {
-
-inline constexpr size_t kMaxBadWords = 256;       // runs of tokens
-inline constexpr size_t kMaxBadWordTokens = 64;   // of one
-inline constexpr int32_t kMaxForcedTokens = 256;  // put down at once without sampling
-
-}  // namespace vivace::limits
-
 namespace vivace {
 
 // Order of edits to the logits, as vLLM applies them: allowed-token masks (of a constraint and of

@@ -89,6 +89,13 @@ Headers ErrorHeaders(const Error& error, int retry_after_s) {
   return headers;
 }
 
+HttpServer::Refusal RefusalOf(int status, const Error& error, ErrorShape shape, int retry_after_s) {
+  return {.status = status,
+          .headers = ErrorHeaders(error, retry_after_s),
+          .body = ErrorBody(status, error, shape),
+          .ticket = nullptr};
+}
+
 void SendError(Exchange& exchange, const Error& error, ErrorShape shape, int retry_after_s) {
   exchange.Send(HttpStatus(error.code), ErrorHeaders(error, retry_after_s),
                 ErrorBody(error, shape));

@@ -22,6 +22,10 @@ std::string ErrorBody(int status, const Error& error, ErrorShape shape);
 // Headers of an error answer: content type; Retry-After where trying again makes sense.
 Headers ErrorHeaders(const Error& error, int retry_after_s = 1);
 
+// The same of a request whose body is not read.
+HttpServer::Refusal RefusalOf(int status, const Error& error,
+                              ErrorShape shape = ErrorShape::kOpenAi, int retry_after_s = 1);
+
 void SendError(Exchange& exchange, const Error& error, ErrorShape shape = ErrorShape::kOpenAi,
                int retry_after_s = 1);
 

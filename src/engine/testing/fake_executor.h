@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "engine/executor.h"
+#include "sample/token_mask.h"
 
 namespace vivace::testing {
 
@@ -135,13 +136,10 @@ class FakeExecutor final : public Executor {
 
   // The first allowed token from the one that would have come.
   void Constrain(const Slot& slot, SampledToken* sampled) const {
-    std::vector<uint32_t> mask((static_cast<size_t>(limits_.vocab) + 31) / 32);
+    std::vector<uint32_t> mask(MaskWords(limits_.vocab));
     const int32_t remaining = slot.most - static_cast<int32_t>(slot.tokens.size());
     if (slot.constraint->FillMask(remaining, mask)) {
-      const auto allowed = [&] {
-        return (mask[static_cast<size_t>(sampled->token) / 32] >> (sampled->token % 32) & 1) != 0;
-      };
-      while (!allowed()) sampled->token = (sampled->token + 1) % limits_.vocab;
+      while (!InMask(mask, sampled->token)) sampled->token = (sampled->token + 1) % limits_.vocab;
     }
     if (!slot.constraint->Accept(sampled->token)) sampled->error = SampleError::kRefused;
     sampled->ends = slot.constraint->Done();

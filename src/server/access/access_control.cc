@@ -16,13 +16,10 @@ std::string_view BearerToken(std::string_view header) {
   return begin == std::string_view::npos ? std::string_view() : header.substr(begin);
 }
 
-HttpServer::Refusal RefusalOf(int status, std::string message, std::string code, ErrorShape shape) {
-  HttpServer::Refusal refusal;
-  refusal.status = status;
-  refusal.headers = {{"content-type", "application/json"}};
+HttpServer::Refusal NoAccess(int status, std::string message, std::string code, ErrorShape shape) {
+  HttpServer::Refusal refusal = RefusalOf(
+      status, {ErrorCode::kInvalidArgument, std::move(code), std::move(message), ""}, shape);
   if (status == 401) refusal.headers.emplace_back("www-authenticate", "Bearer");
-  const Error error = {ErrorCode::kInvalidArgument, std::move(code), std::move(message), ""};
-  refusal.body = ErrorBody(status, error, shape);
   return refusal;
 }
 
@@ -82,18 +79,18 @@ std::optional<HttpServer::Refusal> AccessControl::Check(AccessLevel level,
   const Caller caller = WhoIs(request);
   if (Allowed(level, caller)) return std::nullopt;
   if (caller.id != 0) {
-    return RefusalOf(403, "this needs the server's admin key; the API key sent is another",
-                     "insufficient_permissions", shape);
+    return NoAccess(403, "this needs the server's admin key; the API key sent is another",
+                    "insufficient_permissions", shape);
   }
   const bool sent =
       !request.header("authorization").empty() || !request.header("x-api-key").empty();
   if (sent) {
-    return RefusalOf(401, "the API key sent is none of this server's", "invalid_api_key", shape);
+    return NoAccess(401, "the API key sent is none of this server's", "invalid_api_key", shape);
   }
-  return RefusalOf(401,
-                   "this server needs an API key: send the header Authorization: Bearer KEY, or "
-                   "x-api-key: KEY",
-                   "missing_api_key", shape);
+  return NoAccess(401,
+                  "this server needs an API key: send the header Authorization: Bearer KEY, or "
+                  "x-api-key: KEY",
+                  "missing_api_key", shape);
 }
 
 bool AccessControl::MaySee(const Caller& caller, uint64_t owner) const {

@@ -37,4 +37,11 @@ void JsonWriter::Literal(std::string_view json) {
   out_->append(json);
 }
 
+void JsonWriter::KeyInts(std::string_view name, std::span<const int32_t> values) {
+  Key(name);
+  BeginArray();
+  for (const int32_t value : values) Int(value);
+  EndArray();
+}
+
 }  // namespace vivace::server

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,6 +34,7 @@ class JsonWriter {
 
   void KeyString(std::string_view name, std::string_view text) { Key(name), String(text); }
   void KeyInt(std::string_view name, int64_t value) { Key(name), Int(value); }
+  void KeyInts(std::string_view name, std::span<const int32_t> values);
   void KeyNull(std::string_view name) { Key(name), Null(); }
 
  private:

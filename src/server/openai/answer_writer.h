@@ -57,7 +57,7 @@ struct AnswerIdentity {
   std::string id;
   int64_t created_s = 0;
   std::string model;
-  std::string request_id = {};  // of the header x-request-id; empty: as `id`
+  std::string request_id = {};  // of the header x-request-id
 };
 
 class AnswerWriter {

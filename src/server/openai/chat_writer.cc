@@ -123,11 +123,11 @@ void ChatWriter::Chunk(Moment moment, const ChoicePart& part, const OutputPiece*
   }
   const auto index = static_cast<size_t>(part.index);
   WriteEnd(part.end, EndReason(index < made_calls_.size() && made_calls_[index]), &w);
-  if (params_.return_token_ids) WriteIds("token_ids", part.token_ids, &w);
+  if (params_.return_token_ids) w.KeyInts("token_ids", part.token_ids);
   w.EndObject();
   w.EndArray();
   if (params_.return_token_ids && moment == Moment::kOpen) {
-    WriteIds("prompt_token_ids", part.prompt_token_ids, &w);
+    w.KeyInts("prompt_token_ids", part.prompt_token_ids);
   }
   EndChunk(part.end, usage, &w, out);
 }
@@ -158,7 +158,7 @@ void ChatWriter::WriteWholeChoice(const ChoicePart& part, JsonWriter* w) const {
     w->Null();
   }
   WriteEnd(part.end, EndReason(made_calls), w);
-  if (params_.return_token_ids) WriteIds("token_ids", part.token_ids, w);
+  if (params_.return_token_ids) w->KeyInts("token_ids", part.token_ids);
   w->EndObject();
 }
 
@@ -172,8 +172,8 @@ std::string ChatWriter::Whole(std::span<const ChoicePart> parts, const Usage& us
   w.Key("usage");
   WriteUsage(usage, &w);
   if (params_.return_token_ids) {
-    WriteIds("prompt_token_ids",
-             parts.empty() ? std::span<const TokenId>() : parts.front().prompt_token_ids, &w);
+    w.KeyInts("prompt_token_ids",
+              parts.empty() ? std::span<const TokenId>() : parts.front().prompt_token_ids);
   }
   if (!parts.empty()) WritePromptLogprobs(parts.front(), &w);
   EndWhole(&w);

@@ -26,8 +26,8 @@ void CompletionWriter::WriteChoice(const ChoicePart& part, bool whole, JsonWrite
   }
   WriteEnd(part.end, "stop", w);
   if (params_.return_token_ids) {
-    if (part.first) WriteIds("prompt_token_ids", part.prompt_token_ids, w);
-    WriteIds("token_ids", part.token_ids, w);
+    if (part.first) w->KeyInts("prompt_token_ids", part.prompt_token_ids);
+    w->KeyInts("token_ids", part.token_ids);
   }
   WritePromptLogprobs(part, w);
   w->EndObject();

@@ -78,13 +78,6 @@ void OpenAiWriter::WriteEnd(const ChoiceEnd* end, std::string_view by_itself, Js
   }
 }
 
-void OpenAiWriter::WriteIds(std::string_view key, std::span<const TokenId> ids, JsonWriter* w) {
-  w->Key(key);
-  w->BeginArray();
-  for (const TokenId id : ids) w->Int(id);
-  w->EndArray();
-}
-
 void OpenAiWriter::WriteUsage(const Usage& usage, JsonWriter* w) {
   w->BeginObject();
   w->KeyInt("prompt_tokens", usage.prompt_tokens);

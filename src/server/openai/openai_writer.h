@@ -36,7 +36,6 @@ class OpenAiWriter : public AnswerWriter {
   void EndWhole(JsonWriter* w) const;
 
   static void WriteEnd(const ChoiceEnd* end, std::string_view by_itself, JsonWriter* w);
-  static void WriteIds(std::string_view key, std::span<const TokenId> ids, JsonWriter* w);
   static void WriteUsage(const Usage& usage, JsonWriter* w);
 
   const RequestParams& params_;

@@ -96,13 +96,6 @@ Result<std::vector<TokenId>> TokenizePrompt(const Prompt& prompt, const RequestP
                                  {.add_special_tokens = params.add_special_tokens.value_or(true)});
 }
 
-void WriteIdArray(std::string_view key, std::span<const TokenId> ids, JsonWriter* w) {
-  w->Key(key);
-  w->BeginArray();
-  for (const TokenId id : ids) w->Int(id);
-  w->EndArray();
-}
-
 // Renders the conversation and reports what the template has no use for.
 Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& model) {
   VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(params));
@@ -115,6 +108,22 @@ Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& m
     params->ignored.emplace_back("thinking");
   }
   return chat;
+}
+
+// An object of what `write` says of a conversation's prompt.
+template <typename Write>
+Result<TextAnswer> AnswerOfPrompt(Endpoint endpoint, std::string_view text,
+                                  const ServedModel& model, Write write) {
+  json::value body;
+  RequestParams params;
+  VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, text, model, &body, &params));
+  VIVACE_ASSIGN(const RenderedChat chat, RenderAndReport(&params, model));
+  std::string out;
+  JsonWriter w(&out);
+  w.BeginObject();
+  write(chat, params, &w);
+  w.EndObject();
+  return TextAnswer{std::move(out), std::move(params)};
 }
 
 // The tokens that mark a gap to fill, in order of a prompt: before what precedes it, before what
@@ -288,7 +297,7 @@ Result<TextAnswer> AnswerTokenize(std::string_view text, const ServedModel& mode
   w.BeginObject();
   w.KeyInt("count", static_cast<int64_t>(ids.size()));
   w.KeyInt("max_model_len", model.max_model_len);
-  WriteIdArray("tokens", ids, &w);
+  w.KeyInts("tokens", ids);
   w.Key("token_strs");
   if (params.return_token_strs) {
     const LogprobStyle style{model.tokenizer.get(), 0, false};
@@ -320,47 +329,26 @@ Result<TextAnswer> AnswerDetokenize(std::string_view text, const ServedModel& mo
 }
 
 Result<TextAnswer> AnswerRender(std::string_view text, const ServedModel& model) {
-  json::value body;
-  RequestParams params;
-  VIVACE_RETURN_IF_ERROR(ParseBody(kChat, text, model, &body, &params));
-  VIVACE_ASSIGN(const RenderedChat chat, RenderAndReport(&params, model));
-  std::string out;
-  JsonWriter w(&out);
-  w.BeginObject();
-  if (!params.request_id.empty()) w.KeyString("request_id", params.request_id);
-  w.KeyString("model", model.name());
-  w.KeyString("prompt", chat.text);
-  WriteIdArray("token_ids", chat.ids, &w);
-  w.KeyInt("count", static_cast<int64_t>(chat.ids.size()));
-  w.KeyInt("max_model_len", model.max_model_len);
-  w.EndObject();
-  return TextAnswer{std::move(out), std::move(params)};
+  return AnswerOfPrompt(kChat, text, model, [&](const auto& chat, const auto& params, auto* w) {
+    if (!params.request_id.empty()) w->KeyString("request_id", params.request_id);
+    w->KeyString("model", model.name());
+    w->KeyString("prompt", chat.text);
+    w->KeyInts("token_ids", chat.ids);
+    w->KeyInt("count", static_cast<int64_t>(chat.ids.size()));
+    w->KeyInt("max_model_len", model.max_model_len);
+  });
 }
 
 Result<TextAnswer> AnswerApplyTemplate(std::string_view text, const ServedModel& model) {
-  json::value body;
-  RequestParams params;
-  VIVACE_RETURN_IF_ERROR(ParseBody(kChat, text, model, &body, &params));
-  VIVACE_ASSIGN(const RenderedChat chat, RenderAndReport(&params, model));
-  std::string out;
-  JsonWriter w(&out);
-  w.BeginObject();
-  w.KeyString("prompt", chat.text);
-  w.EndObject();
-  return TextAnswer{std::move(out), std::move(params)};
+  return AnswerOfPrompt(kChat, text, model, [](const auto& chat, const auto&, auto* w) {
+    w->KeyString("prompt", chat.text);
+  });
 }
 
 Result<TextAnswer> AnswerCountTokens(std::string_view text, const ServedModel& model) {
-  json::value body;
-  RequestParams params;
-  VIVACE_RETURN_IF_ERROR(ParseBody(kCountTokens, text, model, &body, &params));
-  VIVACE_ASSIGN(const RenderedChat chat, RenderAndReport(&params, model));
-  std::string out;
-  JsonWriter w(&out);
-  w.BeginObject();
-  w.KeyInt("input_tokens", static_cast<int64_t>(chat.ids.size()));
-  w.EndObject();
-  return TextAnswer{std::move(out), std::move(params)};
+  return AnswerOfPrompt(kCountTokens, text, model, [](const auto& chat, const auto&, auto* w) {
+    w->KeyInt("input_tokens", static_cast<int64_t>(chat.ids.size()));
+  });
 }
 
 }  // namespace vivace::server

@@ -158,6 +158,20 @@ Status ReadMadeAsChat(std::string_view row, std::string_view member, json::value
   return ReadAsChat(row, member, *params->made.back(), context, params);
 }
 
+Status ReadToolsAsChat(std::string_view name, const json::value& value, FunctionOf function,
+                       const ParamContext& context, RequestParams* params) {
+  const auto* list = value.if_array();
+  if (list == nullptr) return WrongType(name, "a list", value);
+  json::array tools;
+  for (size_t i = 0; i < list->size(); ++i) {
+    VIVACE_ASSIGN(const ItemReader tool,
+                  ItemReader::Of((*list)[i], fmt::format("{}[{}]", name, i), std::string(name)));
+    VIVACE_ASSIGN(json::object made, function(tool, (*list)[i].get_object(), params));
+    tools.push_back(json::object{{"type", "function"}, {"function", std::move(made)}});
+  }
+  return ReadMadeAsChat("tools", name, std::move(tools), context, params);
+}
+
 Status ReportOnce(std::string_view name, RequestParams* params) {
   const auto& known = params->ignored;
   if (std::find(known.begin(), known.end(), name) != known.end()) return {};

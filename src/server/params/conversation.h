@@ -90,6 +90,13 @@ Status ReadAsChat(std::string_view row, std::string_view member, const json::val
 Status ReadMadeAsChat(std::string_view row, std::string_view member, json::value value,
                       const ParamContext& context, RequestParams* params);
 
+// Reads a list of tools of another shape as chat's: `function` makes of one the object that chat
+// has inside a tool.
+using FunctionOf = Result<json::object> (*)(const ItemReader& tool, const json::object& given,
+                                            RequestParams* params);
+Status ReadToolsAsChat(std::string_view name, const json::value& value, FunctionOf function,
+                       const ParamContext& context, RequestParams* params);
+
 // ReportIgnored, each name once.
 Status ReportOnce(std::string_view name, RequestParams* params);
 

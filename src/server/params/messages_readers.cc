@@ -127,6 +127,25 @@ class BlockReader {
   bool called_ = false;  // the last block was a call
 };
 
+// {"name", "description", "input_schema", "strict"}, as chat's function.
+Result<json::object> FunctionOfSchemaTool(const ItemReader& tool, const json::object&,
+                                          RequestParams* params) {
+  VIVACE_ASSIGN(const std::string_view type, tool.StringOr("type"));
+  if (!type.empty() && type != "custom") {
+    return tool.Wrong("type",
+                      fmt::format("is \"{}\"; only tools with an input_schema are offered", type));
+  }
+  VIVACE_ASSIGN(const std::string_view name, tool.String("name"));
+  VIVACE_ASSIGN(const std::string_view description, tool.StringOr("description"));
+  VIVACE_RETURN_IF_ERROR(
+      tool.ReportOthers({"type", "name", "description", "input_schema", "strict"}, params));
+  json::object function = {{"name", name}};
+  if (!description.empty()) function["description"] = description;
+  if (const json::value* schema = tool.Find("input_schema")) function["parameters"] = *schema;
+  if (const json::value* strict = tool.Find("strict")) function["strict"] = *strict;
+  return function;
+}
+
 }  // namespace
 
 Status ReadBlockMessages(std::string_view name, const json::value& value, const ParamContext&,
@@ -158,28 +177,7 @@ Status ReadSystem(std::string_view name, const json::value& value, const ParamCo
 
 Status ReadSchemaTools(std::string_view name, const json::value& value, const ParamContext& context,
                        RequestParams* params) {
-  const auto* list = value.if_array();
-  if (list == nullptr) return WrongType(name, "a list", value);
-  json::array nested;
-  for (size_t i = 0; i < list->size(); ++i) {
-    VIVACE_ASSIGN(const ItemReader tool,
-                  ItemReader::Of((*list)[i], fmt::format("{}[{}]", name, i), std::string(name)));
-    VIVACE_ASSIGN(const std::string_view type, tool.StringOr("type"));
-    if (!type.empty() && type != "custom") {
-      return tool.Wrong(
-          "type", fmt::format("is \"{}\"; only tools with an input_schema are offered", type));
-    }
-    VIVACE_ASSIGN(const std::string_view tool_name, tool.String("name"));
-    VIVACE_ASSIGN(const std::string_view description, tool.StringOr("description"));
-    VIVACE_RETURN_IF_ERROR(
-        tool.ReportOthers({"type", "name", "description", "input_schema", "strict"}, params));
-    json::object function = {{"name", tool_name}};
-    if (!description.empty()) function["description"] = description;
-    if (const json::value* schema = tool.Find("input_schema")) function["parameters"] = *schema;
-    if (const json::value* strict = tool.Find("strict")) function["strict"] = *strict;
-    nested.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
-  }
-  return ReadMadeAsChat("tools", name, std::move(nested), context, params);
+  return ReadToolsAsChat(name, value, FunctionOfSchemaTool, context, params);
 }
 
 Status ReadTypedToolChoice(std::string_view name, const json::value& value,

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "server/json/strict_json.h"
+#include "server/params/conversation.h"
 
 namespace vivace::server {
 namespace {
@@ -104,14 +105,7 @@ Status ReadPrompt(std::string_view name, const json::value& value, const ParamCo
 
 Status ReadMessages(std::string_view name, const json::value& value, const ParamContext&,
                     RequestParams* params) {
-  const auto* list = value.if_array();
-  if (list == nullptr) return WrongType(name, "a list", value);
-  if (list->empty()) return WrongValue(name, "is empty; give at least one message");
-  if (list->size() > limits::kMaxMessages) {
-    return WrongValue(name, fmt::format("has {} entries; at most {} are allowed", list->size(),
-                                        limits::kMaxMessages));
-  }
-  params->messages = list;
+  VIVACE_ASSIGN(params->messages, ReadTurnList(name, value));
   return {};
 }
 
@@ -285,7 +279,7 @@ Status ReadReasoningEffort(std::string_view name, const json::value& value, cons
 }
 
 bool IsRequestId(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxRequestIdBytes &&
+  return !text.empty() && text.size() <= limits::kMaxRequestIdBytes &&
          std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '.' || c == '_' || c == ':' || c == '-';
@@ -297,8 +291,8 @@ Status ReadRequestId(std::string_view name, const json::value& value, const Para
   if (!value.is_string()) return WrongType(name, "a string", value);
   const std::string_view id = value.get_string();
   if (!IsRequestId(id)) {
-    return WrongValue(
-        name, fmt::format("must have 1 to {} letters, digits and ._:-", kMaxRequestIdBytes));
+    return WrongValue(name, fmt::format("must have 1 to {} letters, digits and ._:-",
+                                        limits::kMaxRequestIdBytes));
   }
   params->request_id = id;
   return {};

@@ -52,8 +52,7 @@ Status ReadRequestId(std::string_view name, const json::value& value, const Para
                      RequestParams* params);
 
 // A client's own id of its request.
-inline constexpr size_t kMaxRequestIdBytes = 128;
-// 1 to kMaxRequestIdBytes letters, digits and "._:-".
+// 1 to limits::kMaxRequestIdBytes letters, digits and "._:-".
 bool IsRequestId(std::string_view text);
 
 // Notes a member that has no effect; too many of them are an error.

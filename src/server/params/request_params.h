@@ -16,14 +16,6 @@
 #include "sample/sampling_params.h"
 #include "sched/step_plan.h"
 
-namespace vivace::limits {
-
-inline constexpr size_t kMaxEmbeddingInputs = 2'048;
-inline constexpr size_t kMaxEmbeddingValues = 1u << 22;  // numbers of an answer
-inline constexpr size_t kMaxScoredTexts = 1'024;         // of one list
-
-}  // namespace vivace::limits
-
 namespace vivace::server {
 
 namespace json = boost::json;

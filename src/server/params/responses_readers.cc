@@ -3,6 +3,7 @@
 #include <boost/json/serialize.hpp>
 #include <utility>
 
+#include "base/limits.h"
 #include "server/json/json_writer.h"
 #include "server/json/strict_json.h"
 #include "server/params/conversation.h"
@@ -13,8 +14,7 @@ namespace {
 
 const std::initializer_list<std::string_view> kTextTypes = {"input_text", "output_text", "text",
                                                             "refusal"};
-constexpr size_t kMaxMetadataEntries = 16;     // as OpenAI
-constexpr size_t kMaxEchoedBytes = 64u << 10;  // of one member that an answer repeats
+constexpr size_t kMaxMetadataEntries = 16;  // as OpenAI
 
 // Turns the items of `input` into turns.
 class InputReader {
@@ -133,6 +133,20 @@ constexpr Echo kEchoes[] = {
     {"tools", "[]"},
 };
 
+// Chat's function without the object around it.
+Result<json::object> FunctionOfFlatTool(const ItemReader& tool, const json::object& given,
+                                        RequestParams*) {
+  VIVACE_ASSIGN(const std::string_view type, tool.String("type"));
+  if (type != "function") {
+    return tool.Wrong("type", fmt::format("is \"{}\"; only \"function\" is offered: this server "
+                                          "runs no tools of its own",
+                                          type));
+  }
+  json::object function = given;
+  function.stable_erase("type");
+  return function;
+}
+
 }  // namespace
 
 Status ReadInput(std::string_view name, const json::value& value, const ParamContext&,
@@ -183,23 +197,7 @@ Status ReadReasoning(std::string_view name, const json::value& value, const Para
 
 Status ReadFlatTools(std::string_view name, const json::value& value, const ParamContext& context,
                      RequestParams* params) {
-  const auto* list = value.if_array();
-  if (list == nullptr) return WrongType(name, "a list", value);
-  json::array nested;
-  for (size_t i = 0; i < list->size(); ++i) {
-    VIVACE_ASSIGN(const ItemReader tool,
-                  ItemReader::Of((*list)[i], fmt::format("{}[{}]", name, i), std::string(name)));
-    VIVACE_ASSIGN(const std::string_view type, tool.String("type"));
-    if (type != "function") {
-      return tool.Wrong("type", fmt::format("is \"{}\"; only \"function\" is offered: this server "
-                                            "runs no tools of its own",
-                                            type));
-    }
-    json::object function = (*list)[i].get_object();
-    function.stable_erase("type");
-    nested.push_back(json::object{{"type", "function"}, {"function", std::move(function)}});
-  }
-  return ReadMadeAsChat("tools", name, std::move(nested), context, params);
+  return ReadToolsAsChat(name, value, FunctionOfFlatTool, context, params);
 }
 
 Status ReadFlatToolChoice(std::string_view name, const json::value& value,
@@ -266,7 +264,7 @@ std::string EchoedMembers(const json::object& body, const RequestParams& params)
     const json::value* value = body.if_contains(echo.name);
     const std::string text =
         value == nullptr || value->is_null() ? std::string() : json::serialize(*value);
-    const bool repeated = !text.empty() && text.size() <= kMaxEchoedBytes;
+    const bool repeated = !text.empty() && text.size() <= limits::kMaxEchoedBytes;
     w.Literal(repeated ? std::string_view(text) : echo.otherwise);
   }
   w.Key("temperature");

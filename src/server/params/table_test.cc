@@ -315,8 +315,8 @@ TEST(ParamTable, MarkdownNamesEveryRow) {
 
 TEST(ParamTable, RequestIdsAreShortAndPlain) {
   EXPECT_EQ(Parse(kChat, {{"request_id", "a.B_1:-"}})->request_id, "a.B_1:-");
-  EXPECT_TRUE(Parse(kChat, {{"request_id", std::string(kMaxRequestIdBytes, 'x')}}));
-  for (const std::string& bad : {std::string(), std::string(kMaxRequestIdBytes + 1, 'x'),
+  EXPECT_TRUE(Parse(kChat, {{"request_id", std::string(limits::kMaxRequestIdBytes, 'x')}}));
+  for (const std::string& bad : {std::string(), std::string(limits::kMaxRequestIdBytes + 1, 'x'),
                                  std::string("a b"), std::string("a\r\nb"), std::string("é")}) {
     const auto params = Parse(kChat, {{"request_id", bad}});
     ASSERT_FALSE(params) << bad;

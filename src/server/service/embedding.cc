@@ -49,7 +49,7 @@ Status Embedding::SubmitSome() {
     auto tokens = prepared_->inputs[i];
     GenerationRequest wanted = prepared_->TakeEngineRequest(i);
     if (params().deadline_ms) {
-      wanted.deadline_ns = context_.started_ns + *params().deadline_ms * 1'000'000;
+      wanted.deadline_ns = context_.started_ns + *params().deadline_ms * kNanosPerMs;
     }
     const auto count = static_cast<int64_t>(tokens.size());
     auto request = context_.engine->Submit(std::move(wanted), nullptr);
@@ -138,8 +138,7 @@ std::string Embedding::Body() const {
 }
 
 Headers Embedding::AnswerHeaders() const {
-  const std::string& id = identity_.request_id.empty() ? identity_.id : identity_.request_id;
-  Headers headers = {{"content-type", "application/json"}, {"x-request-id", id}};
+  Headers headers = {{"content-type", "application/json"}, {"x-request-id", identity_.request_id}};
   AddReportHeaders(params(), &headers);
   return headers;
 }
@@ -186,7 +185,7 @@ void Embedding::AbortAll() {
 void Embedding::End(int status) {
   ended_ = true;
   ticket_->Release();
-  LogRequest({.id = identity_.request_id.empty() ? identity_.id : identity_.request_id,
+  LogRequest({.id = identity_.request_id,
               .path = exchange_->request().path,
               .status = status,
               .started_ns = context_.started_ns,

@@ -14,8 +14,6 @@
 namespace vivace::server {
 namespace {
 
-constexpr int64_t kNanosPerMs = 1'000'000;
-
 double Seconds(int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
@@ -28,8 +26,7 @@ Generation::Generation(const Context& context, ExchangePtr exchange,
       ticket_(std::move(ticket)),
       prepared_(std::move(prepared)),
       writer_(MakeAnswerWriter(prepared_->params, *context.model->tokenizer, identity)),
-      request_id_(identity.request_id.empty() ? std::move(identity.id)
-                                              : std::move(identity.request_id)),
+      request_id_(std::move(identity.request_id)),
       created_s_(identity.created_s),
       prepared_ns_(SteadyNanos()) {}
 

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace vivace::server {
 namespace {
-
-constexpr double kNanosPerMs = 1e6;
 
 constexpr std::array<std::string_view, 6> kKindNames = {"started",   "prompt_chunk", "first_token",
                                                         "preempted", "resumed",      "finished"};
@@ -24,7 +24,7 @@ std::string_view Name(const std::array<std::string_view, N>& names, Enum value) 
   return names[static_cast<size_t>(value)];
 }
 
-double Ms(int64_t ns) { return static_cast<double>(ns) / kNanosPerMs; }
+double Ms(int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNanosPerMs); }
 
 // The prompt that the answer waited for.
 const PromptRecord* Slowest(const RequestRecord& record) {

@@ -56,14 +56,6 @@ bool SaysJson(const HttpRequest& request) {
   return type.empty() || boost::algorithm::iequals(type, "application/json");
 }
 
-HttpServer::Refusal RefusalOf(int status, const Error& error,
-                              ErrorShape shape = ErrorShape::kOpenAi, int retry_after_s = 1) {
-  return {.status = status,
-          .headers = ErrorHeaders(error, retry_after_s),
-          .body = ErrorBody(status, error, shape),
-          .ticket = nullptr};
-}
-
 HttpServer::Refusal NotJson(ErrorShape shape) {
   return RefusalOf(415,
                    {ErrorCode::kInvalidArgument, "unsupported_media_type",
@@ -87,7 +79,7 @@ Result<std::string> RequestIdOf(const RequestParams& params, const HttpRequest& 
   if (id.empty() || IsRequestId(id)) return std::string(id);
   return Fail(ErrorCode::kInvalidArgument, "invalid_value", "X-Request-Id",
               "the header X-Request-Id must have 1 to {} letters, digits and ._:-",
-              kMaxRequestIdBytes);
+              limits::kMaxRequestIdBytes);
 }
 
 constexpr std::string_view IdPrefix(Endpoint endpoint) {
@@ -328,56 +320,63 @@ std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
            access_.WhoIs(request).id, fmt::format("req-{}{:08x}", id_prefix_, ++next_id_)});
 }
 
-void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
+// `work`, given the body, on a prep thread; then `next`, given the call and what `work` made of it,
+// on the loop. The call moves on, so that the exchange is let go on the loop only.
+template <typename Work, typename Next>
+void Service::InPrep(const ExchangePtr& exchange, Work work, Next next) {
   auto call = MakeCall(exchange);
   if (call == nullptr) return;
-  prep_.Post([this, endpoint, call = std::move(call)]() mutable {
-    using Prepared = Result<std::unique_ptr<PreparedRequest>>;
-    auto prepared = std::make_shared<Prepared>(
-        WithoutThrowing([&] { return PrepareGeneration(endpoint, call->body, model_); }));
+  prep_.Post([this, work, next, call = std::move(call)]() mutable {
+    auto made = std::make_shared<decltype(work(call->body))>(
+        WithoutThrowing([&] { return work(call->body); }));
     call->body = std::string();
-    // The call moves on, so that the exchange is let go on the loop only.
-    http_->Post([this, endpoint, call = std::move(call), prepared] {
-      Start(call, endpoint, std::move(*prepared));
-    });
+    http_->Post([next, call = std::move(call), made] { next(call, std::move(*made)); });
   });
 }
 
-void Service::Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
-                    Result<std::unique_ptr<PreparedRequest>> prepared) {
-  if (!IsWanted(*call, prepared ? nullptr : &prepared.error())) return;
-  auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
-  if (!request_id) return RefuseCall(*call, request_id.error());
-  Run(call.get(),
-      std::make_shared<Generation>(Generation::Context{engine_, &model_, &metrics_, &records_,
-                                                       call->arrived_ns, call->owner},
-                                   call->exchange, call->ticket, std::move(*prepared),
-                                   NewIdentity(endpoint, std::move(*request_id))));
+void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
+  InPrep(
+      exchange,
+      [this, endpoint](std::string_view body) { return PrepareGeneration(endpoint, body, model_); },
+      [this, endpoint](const std::shared_ptr<Call>& call, auto prepared) {
+        Start(call.get(), endpoint, std::move(prepared),
+              [&](auto request, AnswerIdentity identity) {
+                return std::make_shared<Generation>(
+                    Generation::Context{engine_, &model_, &metrics_, &records_, call->arrived_ns,
+                                        call->owner},
+                    call->exchange, call->ticket, std::move(request), std::move(identity));
+              });
+      });
 }
 
 void Service::Embed(Endpoint endpoint, const ExchangePtr& exchange) {
-  auto call = MakeCall(exchange);
-  if (call == nullptr) return;
-  prep_.Post([this, endpoint, call = std::move(call)]() mutable {
-    using Prepared = Result<std::unique_ptr<PreparedEmbedding>>;
-    auto prepared = std::make_shared<Prepared>(WithoutThrowing(
-        [&] { return PrepareEmbedding(endpoint, call->body, model_, engine_->limits().hidden); }));
-    call->body = std::string();
-    http_->Post([this, endpoint, call = std::move(call), prepared] {
-      StartEmbedding(call, endpoint, std::move(*prepared));
-    });
-  });
+  InPrep(
+      exchange,
+      [this, endpoint](std::string_view body) {
+        return PrepareEmbedding(endpoint, body, model_, engine_->limits().hidden);
+      },
+      [this, endpoint](const std::shared_ptr<Call>& call, auto prepared) {
+        Start(call.get(), endpoint, std::move(prepared),
+              [&](auto request, AnswerIdentity identity) {
+                return std::make_shared<Embedding>(
+                    Embedding::Context{engine_, &metrics_, call->arrived_ns}, call->exchange,
+                    call->ticket, std::move(request), std::move(identity));
+              });
+      });
 }
 
-void Service::StartEmbedding(const std::shared_ptr<Call>& call, Endpoint endpoint,
-                             Result<std::unique_ptr<PreparedEmbedding>> prepared) {
+// `make` makes the answer of what was prepared and who it is.
+template <typename Prepared, typename Make>
+void Service::Start(Call* call, Endpoint endpoint, Result<Prepared> prepared, Make make) {
   if (!IsWanted(*call, prepared ? nullptr : &prepared.error())) return;
   auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
   if (!request_id) return RefuseCall(*call, request_id.error());
-  Run(call.get(),
-      std::make_shared<Embedding>(Embedding::Context{engine_, &metrics_, call->arrived_ns},
-                                  call->exchange, call->ticket, std::move(*prepared),
-                                  NewIdentity(endpoint, std::move(*request_id))));
+  const std::shared_ptr<Answer> answer =
+      make(std::move(*prepared), NewIdentity(endpoint, std::move(*request_id)));
+  if (const Status status = dispatcher_.Start(answer); !status) {
+    return RefuseCall(*call, status.error());
+  }
+  call->client->answer = answer;
 }
 
 // After its preparation: false if the client has left, or is told that it failed.
@@ -399,36 +398,22 @@ void Service::RefuseCall(const Call& call, const Error& error) {
   call.Log(HttpStatus(error.code));
 }
 
-void Service::Run(Call* call, const std::shared_ptr<Answer>& answer) {
-  if (const Status status = dispatcher_.Start(answer); !status) {
-    return RefuseCall(*call, status.error());
-  }
-  call->client->answer = answer;
-}
-
 void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
-  auto call = MakeCall(exchange);
-  if (call == nullptr) return;
-  prep_.Post([this, answer, call = std::move(call)]() mutable {
-    auto text = std::make_shared<Result<TextAnswer>>(
-        WithoutThrowing([&] { return AnswerUnlessStrict(answer, call->body, model_); }));
-    call->body = std::string();
-    http_->Post([this, call = std::move(call), text] {
-      call->ticket->Release();
-      call->Log(call->client->gone ? kStatusClientGone
-                : *text            ? 200
-                                   : HttpStatus(text->error().code));
-      if (call->client->gone) return;
-      if (*text) {
+  InPrep(
+      exchange,
+      [this, answer](std::string_view body) { return AnswerUnlessStrict(answer, body, model_); },
+      [this](const std::shared_ptr<Call>& call, Result<TextAnswer> text) {
+        call->ticket->Release();
+        call->Log(call->client->gone ? kStatusClientGone
+                  : text             ? 200
+                                     : HttpStatus(text.error().code));
+        if (call->client->gone) return;
+        if (!text) return Refuse(*call->exchange, text.error());
         metrics_.CountResponse(200);
         Headers headers = {{"content-type", "application/json"}};
-        AddReportHeaders((*text)->reports, &headers);
-        call->exchange->Send(200, std::move(headers), std::move((*text)->body));
-      } else {
-        Refuse(*call->exchange, text->error());
-      }
-    });
-  });
+        AddReportHeaders(text->reports, &headers);
+        call->exchange->Send(200, std::move(headers), std::move(text->body));
+      });
 }
 
 // ---- life ---------------------------------------------------------------------------------------
@@ -576,10 +561,11 @@ void Service::CountRefusal(const Error& error) {
 }
 
 AnswerIdentity Service::NewIdentity(Endpoint endpoint, std::string request_id) {
-  const std::string tail =
-      request_id.empty() ? fmt::format("{}{:08x}", id_prefix_, ++next_id_) : request_id;
-  return {fmt::format("{}{}", IdPrefix(endpoint), tail), WallSeconds(), model_.name(),
-          std::move(request_id)};
+  const bool given = !request_id.empty();
+  std::string id(IdPrefix(endpoint));
+  id += given ? request_id : fmt::format("{}{:08x}", id_prefix_, ++next_id_);
+  if (!given) request_id = id;
+  return {std::move(id), WallSeconds(), model_.name(), std::move(request_id)};
 }
 
 }  // namespace vivace::server

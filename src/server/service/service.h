@@ -70,13 +70,12 @@ class Service {
   std::shared_ptr<Call> MakeCall(const ExchangePtr& exchange);
   void Generate(Endpoint endpoint, const ExchangePtr& exchange);
   void Embed(Endpoint endpoint, const ExchangePtr& exchange);
-  void Start(const std::shared_ptr<Call>& call, Endpoint endpoint,
-             Result<std::unique_ptr<PreparedRequest>> prepared);
-  void StartEmbedding(const std::shared_ptr<Call>& call, Endpoint endpoint,
-                      Result<std::unique_ptr<PreparedEmbedding>> prepared);
+  template <typename Work, typename Next>
+  void InPrep(const ExchangePtr& exchange, Work work, Next next);
+  template <typename Prepared, typename Make>
+  void Start(Call* call, Endpoint endpoint, Result<Prepared> prepared, Make make);
   bool IsWanted(const Call& call, const Error* error);
   void RefuseCall(const Call& call, const Error& error);
-  void Run(Call* call, const std::shared_ptr<Answer>& answer);
   using Answerer = Result<TextAnswer> (*)(std::string_view body, const ServedModel& model);
   void AnswerInPrep(Answerer answer, const ExchangePtr& exchange);
 

@@ -1,36 +1,17 @@
 #include "text/dialect/json_text.h"
 
-#include <fmt/format.h>
-
 #include <boost/json/parse.hpp>
-#include <iterator>
+
+#include "base/json_text.h"
 
 namespace vivace::dialect {
 
 void AppendEscaped(std::string_view text, std::string* out) {
   for (const char c : text) {
-    switch (c) {
-      case '"':
-        *out += "\\\"";
-        break;
-      case '\\':
-        *out += "\\\\";
-        break;
-      case '\n':
-        *out += "\\n";
-        break;
-      case '\t':
-        *out += "\\t";
-        break;
-      case '\r':
-        *out += "\\r";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          fmt::format_to(std::back_inserter(*out), "\\u{:04x}", static_cast<int>(c));
-        } else {
-          out->push_back(c);
-        }
+    if (static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\') {
+      AppendJsonEscape(*out, c);
+    } else {
+      out->push_back(c);
     }
   }
 }

@@ -6,7 +6,8 @@
 
 namespace vivace::dialect {
 
-// Appends `text` as it stands inside a JSON string.
+// Appends `text` as it stands inside a JSON string. Other bytes stay as they are (base/json_text.h
+// would mend them): a piece of a stream may end inside a character.
 void AppendEscaped(std::string_view text, std::string* out);
 inline void AppendQuoted(std::string_view text, std::string* out) {
   out->push_back('"');

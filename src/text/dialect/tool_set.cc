@@ -12,23 +12,6 @@ namespace json = boost::json;
 
 constexpr int kMaxReferences = 8;  // $ref and anyOf inside each other
 
-unsigned KindOf(const json::value& value) {
-  switch (value.kind()) {
-    case json::kind::null:
-      return kNullKind;
-    case json::kind::bool_:
-      return kBoolKind;
-    case json::kind::string:
-      return kStringKind;
-    case json::kind::array:
-      return kArrayKind;
-    case json::kind::object:
-      return kObjectKind;
-    default:
-      return kNumberKind;
-  }
-}
-
 unsigned KindNamed(const json::value& name) {
   struct Row {
     std::string_view name;
@@ -92,6 +75,23 @@ const json::value* FindMember(const Tool* tool, std::string_view key) {
 }
 
 }  // namespace
+
+unsigned KindOf(const json::value& value) {
+  switch (value.kind()) {
+    case json::kind::null:
+      return kNullKind;
+    case json::kind::bool_:
+      return kBoolKind;
+    case json::kind::string:
+      return kStringKind;
+    case json::kind::array:
+      return kArrayKind;
+    case json::kind::object:
+      return kObjectKind;
+    default:
+      return kNumberKind;
+  }
+}
 
 const Tool* ToolSet::Find(std::string_view name) const {
   const auto tool =

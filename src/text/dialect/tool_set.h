@@ -33,6 +33,9 @@ enum JsonKinds : unsigned {
   kAnyKind = 63,
 };
 
+// Its bit.
+unsigned KindOf(const boost::json::value& value);
+
 // Of the member `key` of a tool's arguments: what its schema says by type, const, enum, anyOf,
 // oneOf and $ref within it. kAnyKind where it says nothing, kStringKind for a member it does not
 // have and for no tool: text is text.

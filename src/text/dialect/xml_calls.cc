@@ -22,12 +22,7 @@ std::string AsJson(std::string_view text, unsigned kinds) {
   const boost::json::value value =
       boost::json::parse(text, error, {}, {.max_depth = limits::kMaxArgumentDepth});
   if (error) return {};
-  unsigned kind = kNumberKind;
-  if (value.is_null()) kind = kNullKind;
-  if (value.is_bool()) kind = kBoolKind;
-  if (value.is_string()) kind = kStringKind;
-  if (value.is_array()) kind = kArrayKind;
-  if (value.is_object()) kind = kObjectKind;
+  const unsigned kind = KindOf(value);
   // A quoted text is a text with quotes where text is allowed: it stands between marks.
   if ((kinds & kind) == 0 || kind == kStringKind) return {};
   return std::string(text);
