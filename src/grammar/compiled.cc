@@ -61,7 +61,7 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
     out->shortest_tokens_ = static_cast<int32_t>(tokens.size());
     return out;
   } catch (const std::exception&) {
-    return refuse("grammar_too_complex", "it takes too much memory");
+    return refuse("grammar_too_costly", "it takes too much memory");
   }
 }
 
