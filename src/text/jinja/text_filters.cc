@@ -11,8 +11,6 @@
 namespace vivace::jinja {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 template <Case kMode>
 Value CaseFilter(Runtime& runtime, Value self, const Args& args) {
   Params("this filter", args, {});
@@ -126,8 +124,8 @@ Value TruncateFilter(Runtime& runtime, Value self, const Args& args) {
   const Str* cut = SliceOf(runtime, Value::Of(text), Value::None(), Value::Int(length - end_length),
                            Value::None())
                        .str;
-  const size_t blank = params.Truthy(1, false) ? kNone : cut->view().rfind(' ');
-  if (blank != kNone) cut = Slice(runtime.arena, cut, 0, blank);
+  const size_t blank = params.Truthy(1, false) ? kNotFound : cut->view().rfind(' ');
+  if (blank != kNotFound) cut = Slice(runtime.arena, cut, 0, blank);
   return Value::Of(Concat(runtime.arena, cut, end));
 }
 
@@ -191,7 +189,7 @@ Value UrlEncodeFilter(Runtime& runtime, Value self, const Args& args) {
   }
   return Value::Of(MapBytes(runtime, ToFlatStr(runtime, self), [](char c, std::string& out) {
     const auto byte = static_cast<uint8_t>(c);
-    if ((byte < 0x80 && IsAlnum(byte)) || std::string_view("_.-~/").find(c) != kNone) {
+    if ((byte < 0x80 && IsAlnum(byte)) || std::string_view("_.-~/").find(c) != kNotFound) {
       out.push_back(c);
     } else {
       out += fmt::format("%{:02X}", byte);
