@@ -63,7 +63,7 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
     out->shortest_tokens_ = spelling.tokens();
     return out;
   } catch (const std::exception&) {
-    return refuse("grammar_too_complex", "it takes too much memory");
+    return refuse("grammar_too_costly", "it takes too much memory");
   }
 }
 

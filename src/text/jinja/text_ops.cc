@@ -101,7 +101,53 @@ bool IsLineEnd(char32_t c) {
          c == 0x2029;
 }
 
+const Str* WithMarkup(Runtime& runtime, const Str* text, bool markup) {
+  if (text->markup == markup) return text;
+  Str* copy = runtime.arena.New<Str>(*Flat(runtime.arena, text));
+  copy->markup = markup;
+  return copy;
+}
+
+std::string_view HtmlEscape(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '\'':
+      return "&#39;";
+    case '"':
+      return "&#34;";
+    default:
+      return {};
+  }
+}
+
 }  // namespace
+
+const Str* AsMarkup(Runtime& runtime, const Str* text) { return WithMarkup(runtime, text, true); }
+const Str* AsPlain(Runtime& runtime, const Str* text) { return WithMarkup(runtime, text, false); }
+const Str* Like(Runtime& runtime, const Str* model, const Str* result) {
+  return WithMarkup(runtime, result, model->markup);
+}
+
+const Str* EscapeHtml(Runtime& runtime, const Str* text) {
+  if (text->markup) return text;
+  text = Flat(runtime.arena, text);
+  runtime.ChargeBytes(text->size * 4);
+  StrBuilder out(runtime.arena);
+  ForEachRun(text, 0, text->size, [&](std::string_view piece, bool trusted) {
+    std::string mapped;
+    for (const char c : piece) {
+      const std::string_view word = HtmlEscape(c);
+      word.empty() ? mapped.push_back(c) : static_cast<void>(mapped.append(word));
+    }
+    out.Append(mapped, trusted);
+  });
+  return AsMarkup(runtime, out.Finish());
+}
 
 const Str* MapCase(Runtime& runtime, const Str* text, Case mode) {
   bool previous_cased = false, first = true;
@@ -109,8 +155,11 @@ const Str* MapCase(Runtime& runtime, const Str* text, Case mode) {
   return MapCodePoints(
       runtime, text, [&](char32_t code, size_t begin, size_t next, std::string& out) {
         const bool lower = mode == Case::kLower || (mode == Case::kTitle && previous_cased) ||
-                           (mode == Case::kCapitalize && !first);
-        if (mode == Case::kUpper) {
+                           (mode == Case::kCapitalize && !first) ||
+                           (mode == Case::kSwap && IsUpper(code));
+        if (mode == Case::kSwap && !IsUpper(code)) {
+          IsLower(code) ? AppendUpper(code, out) : AppendUtf8(code, out);
+        } else if (mode == Case::kUpper) {
           AppendUpper(code, out);
         } else if (!lower) {
           AppendTitle(code, out);

@@ -8,7 +8,16 @@
 
 namespace vivace::jinja {
 
-enum class Case { kUpper, kLower, kTitle, kCapitalize };
+enum class Case { kUpper, kLower, kTitle, kCapitalize, kSwap };
+
+// markupsafe's Markup: strings that `safe` and `escape` give. Operators and methods of one give one
+// again and escape what they are given; `~`, `replace`, `join` and str() do not.
+const Str* AsMarkup(Runtime& runtime, const Str* text);
+const Str* AsPlain(Runtime& runtime, const Str* text);
+// `result`, markup if `model` is.
+const Str* Like(Runtime& runtime, const Str* model, const Str* result);
+// Markup as it is; other text with & < > ' " escaped, as markup.
+const Str* EscapeHtml(Runtime& runtime, const Str* text);
 
 const Str* MapCase(Runtime& runtime, const Str* text, Case mode);
 // jinja2's title filter: words begin after blanks and -({[<, nothing else.
