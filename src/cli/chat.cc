@@ -46,7 +46,8 @@ Command ChatCommand(ChatOptions* options) {
                                 "  vivace chat model.gguf\n"
                                 "  vivace chat org/name\n"
                                 "  vivace chat http://127.0.0.1:8000",
-                     .flags = EngineFlags(&options->engine)};
+                     .flags = EngineFlags(&options->engine),
+                     .takes_config = true};
   for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
   command.flags.push_back(
       {"system", "TEXT", "the template's own", "system prompt", StoreText(&options->system)});

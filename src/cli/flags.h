@@ -20,6 +20,7 @@ struct Flag {
   std::string help;
   std::function<Status(const std::string&)> store;  // a switch gets "true" or "false"
   std::vector<std::string> aliases = {};
+  bool several = false;  // takes all words up to the next flag: --slo p99:ttft:500 p99:itl:50
 };
 
 // The usual `store`s: the text as it is; whether a switch is on. `to` outlives the flag.
@@ -36,11 +37,13 @@ struct Command {
   std::string summary;     // one line
   std::string details;     // paragraphs and examples under the flags
   std::vector<Flag> flags;
+  // --config FILE gives values of the flags (config_file.h); those on the command line win.
+  bool takes_config = false;
 };
 
 // What the words said besides flags. help: --help was among them and has been printed.
 struct Parsed {
-  std::vector<std::string> positionals;
+  std::vector<std::string> positionals;  // none on the command line: the configuration's model
   bool help = false;
 };
 
