@@ -10,6 +10,8 @@ namespace {
 constexpr Verb kVerbs[] = {
     {"limits", BenchLimits, "what this machine can do: clock, bandwidth, multiply-adds, barriers"},
     {"steps", BenchSteps, "prompts and decoding steps of a model, as fractions of those limits"},
+    {"throughput", BenchThroughput, "a dataset computed in process, all of it at once"},
+    {"latency", BenchLatency, "one batch of requests in process, again and again"},
 };
 
 void PrintHelp(FILE* out) {
