@@ -32,8 +32,9 @@ constexpr Definition kDefinitions[] = {
      "completed requests a second that kept every promise; a promise of ITL holds for the largest "
      "gap of a request; a failed request keeps none"},
     {"concurrency", "mean: sum of E2EL / duration; peak: most requests under way at once"},
-    {"p50, p90, p99", "percentiles, linear between closest ranks (numpy's default); std: of the "
-                      "values themselves (divided by n)"},
+    {"p50, p90, p99",
+     "percentiles, linear between closest ranks (numpy's default); std: of the "
+     "values themselves (divided by n)"},
 };
 
 }  // namespace

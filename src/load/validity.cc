@@ -8,14 +8,15 @@ namespace {
 constexpr double kManyWrongLengths = 0.01;
 constexpr double kManyTokensAChunk = 1.05;
 constexpr int64_t kFewForP99 = 100;
-constexpr double kLagMs = 5;          // of sending, p99
-constexpr double kLagOfTtft = 0.01;   // or this share of the TTFT
+constexpr double kLagMs = 5;         // of sending, p99
+constexpr double kLagOfTtft = 0.01;  // or this share of the TTFT
 
 int64_t Ended(const Figures& f) { return f.completed + f.failed; }
 
 int64_t Uncounted(const RunResult& run) {
   int64_t count = 0;
-  for (const RequestRecord& r : run.records) count += r.outcome == Outcome::kCompleted && !r.counted;
+  for (const RequestRecord& r : run.records)
+    count += r.outcome == Outcome::kCompleted && !r.counted;
   return count;
 }
 
@@ -60,23 +61,26 @@ std::vector<std::string> Warnings(const RunResult& run) {
                               CommonestFailure(f)));
   }
   if (f.wrong_lengths > kManyWrongLengths * f.completed) {
-    out.push_back(fmt::format("{} of {} answers are not of the length that was asked for: use "
-                              "--ignore-eos, or read the lengths as they are",
-                              f.wrong_lengths, f.completed));
+    out.push_back(
+        fmt::format("{} of {} answers are not of the length that was asked for: use "
+                    "--ignore-eos, or read the lengths as they are",
+                    f.wrong_lengths, f.completed));
   }
   if (const int64_t uncounted = Uncounted(run); uncounted > 0) {
-    out.push_back(fmt::format("the server gave no usage for {} requests: their tokens are guessed "
-                              "from the dataset and the chunks",
-                              uncounted));
+    out.push_back(
+        fmt::format("the server gave no usage for {} requests: their tokens are guessed "
+                    "from the dataset and the chunks",
+                    uncounted));
   }
   if (f.tokens_per_chunk > kManyTokensAChunk && !f.itl_per_token) {
-    out.push_back(fmt::format("{:.2f} tokens came in a chunk: ITL is per chunk and larger than "
-                              "TPOT; read TPOT",
-                              f.tokens_per_chunk));
+    out.push_back(
+        fmt::format("{:.2f} tokens came in a chunk: ITL is per chunk and larger than "
+                    "TPOT; read TPOT",
+                    f.tokens_per_chunk));
   }
   if (f.completed > 0 && f.completed < kFewForP99) {
-    out.push_back(fmt::format("{} requests are few for a p99: it is about the slowest of them",
-                              f.completed));
+    out.push_back(
+        fmt::format("{} requests are few for a p99: it is about the slowest of them", f.completed));
   }
   // Where places are limited, waiting for one is not lateness; the client measures its loop itself.
   if (run.max_concurrency == 0 && f.send_lag_ms.n > 0 && f.send_lag_ms.p99 > kLagMs &&
