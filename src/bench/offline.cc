@@ -335,6 +335,8 @@ EngineUse UseOf(const std::vector<load::RequestRecord>& records, double elapsed_
     sample_ns += step.times.sample_ns;
     tokens += step.shape.decodes + step.shape.prompt_rows;
     use.peak_batch = std::max(use.peak_batch, step.shape.decodes);
+    use.peak_step_tokens =
+        std::max(use.peak_step_tokens, step.shape.decodes + step.shape.prompt_rows);
     if (step.shape.decodes == 0) continue;
     answer_ns += step.ns;
     weighted += static_cast<double>(step.ns) * step.shape.decodes;

@@ -52,6 +52,7 @@ struct EngineUse {
   double mean_batch = 0;  // answers in a step that had any, by time
   int32_t peak_batch = 0;
   double mean_step_tokens = 0;
+  int32_t peak_step_tokens = 0;
   double mean_waiting = 0;  // requests in the queue, over time
   int64_t preemptions = 0;
   double prefix_hit_rate = 0;                 // of prompt tokens
@@ -106,6 +107,9 @@ class OfflineEngine {
 
   // Fails where a prompt cannot be made or can never fit; the error names the request.
   Result<OfflineRun> Run(const load::Workload& workload, const OfflineOptions& options);
+
+  // Between runs.
+  void ResetPrefixCache() { engine_->ResetPrefixCache(); }
 
   const Engine& engine() const { return *engine_; }
   const LoadPlan& plan() const { return plan_; }

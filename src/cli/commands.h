@@ -24,6 +24,7 @@ int List(std::span<const std::string> args);
 int Remove(std::span<const std::string> args);
 int Plan(std::span<const std::string> args);
 int Bench(std::span<const std::string> args);
+int Tune(std::span<const std::string> args);
 
 // Prints "vivace: <message>" on stderr, once.
 int Refuse(const Error& error);

@@ -32,6 +32,7 @@ constexpr Verb kVerbs[] = {
     {"rm", Remove, "remove a model from the cache"},
     {"plan", Plan, "what serving a model takes, and what fits, without loading it"},
     {"bench", Bench, "how fast this machine and a model on it are"},
+    {"tune", Tune, "find the settings that serve your traffic best"},
 };
 
 void PrintHelp(FILE* out) {
