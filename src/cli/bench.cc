@@ -10,6 +10,7 @@ namespace {
 constexpr Verb kVerbs[] = {
     {"limits", BenchLimits, "what this machine can do: clock, bandwidth, multiply-adds, barriers"},
     {"steps", BenchSteps, "prompts and decoding steps of a model, as fractions of those limits"},
+    {"compare", BenchCompare, "reports of `bench serve` side by side, with intervals and verdicts"},
 };
 
 void PrintHelp(FILE* out) {
