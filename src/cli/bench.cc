@@ -12,6 +12,7 @@ constexpr Verb kVerbs[] = {
     {"steps", BenchSteps, "prompts and decoding steps of a model, as fractions of those limits"},
     {"throughput", BenchThroughput, "a dataset computed in process, all of it at once"},
     {"latency", BenchLatency, "one batch of requests in process, again and again"},
+    {"compare", BenchCompare, "reports of `bench serve` side by side, with intervals and verdicts"},
 };
 
 void PrintHelp(FILE* out) {

@@ -15,6 +15,7 @@ int BenchLimits(std::span<const std::string> args);
 int BenchSteps(std::span<const std::string> args);
 int BenchThroughput(std::span<const std::string> args);
 int BenchLatency(std::span<const std::string> args);
+int BenchCompare(std::span<const std::string> args);
 
 // "1,2,32k" as numbers; "none" as none of them. `field` names the flag in the error.
 Result<std::vector<int32_t>> ParseCounts(std::string_view text, std::string_view field);
