@@ -3,8 +3,8 @@
 
 #include <mutex>
 
+#include "base/sse_reader.h"
 #include "cli/chat_backend.h"
-#include "cli/sse_reader.h"
 
 namespace vivace::cli {
 namespace {
