@@ -154,7 +154,6 @@ inline constexpr size_t kMaxComparedReports = 8;
 // Tuning.
 inline constexpr size_t kMaxTuneValues = 32;       // of one flag that spans the space
 inline constexpr size_t kMaxTuneSettings = 4'096;  // of the space
-inline constexpr size_t kMaxSloTerms = 16;
 inline constexpr int64_t kMaxTuneSeconds = 7 * 86'400;
 inline constexpr uint64_t kMaxJournalBytes = 256u << 20;
 inline constexpr size_t kMaxJournalDepth = 16;  // nested JSON values

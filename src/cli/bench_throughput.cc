@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
+#include "base/load_limits.h"
 #include "bench/offline.h"
 #include "bench/offline_report.h"
 #include "cli/bench_commands.h"
@@ -38,23 +39,15 @@ Command MakeCommand(Options* options) {
           "--output-len 64\n"
           "  vivace bench throughput model.gguf --dataset-name sharegpt --dataset-path "
           "FILE --output-json result.json",
-      .flags = DatasetFlags(&options->dataset),
+      .flags = OfflineDatasetFlags(&options->dataset),
       .takes_config = true};
   const auto add = [&](Flag flag) { command.flags.push_back(std::move(flag)); };
-  add(CountFlag("num-prompts", "requests", &options->dataset.num_prompts, 1,
-                limits::kMaxDatasetRequests));
+  add(PromptsFlag(&options->dataset.num_prompts, "1000", "requests"));
   add(CountFlag("n", "answers to each prompt", &options->run.num_choices, 1, limits::kMaxChoices));
   add(CountFlag("max-concurrency", "requests at a time; 0: all of them",
-                &options->run.max_concurrency, 0, limits::kMaxDatasetRequests));
-  float& temperature = options->run.temperature;
-  add({"temperature", "T", fmt::to_string(temperature), "0 takes the most likely token each time",
-       [&temperature](const std::string& text) -> Status {
-         VIVACE_ASSIGN(const double value, ParseNumber(text, "temperature", 0, 100));
-         temperature = static_cast<float>(value);
-         return {};
-       }});
-  add({"ignore-eos", "", "on", "answers end at their length only",
-       StoreSwitch(&options->run.ignore_eos)});
+                &options->run.max_concurrency, 0, limits::kMaxLoadConcurrency));
+  for (Flag& flag : OfflineSamplingFlags(&options->run.temperature, &options->run.ignore_eos))
+    add(std::move(flag));
   add({"limits", "", "on", "measure the machine too, and say what share of its limit was reached",
        StoreSwitch(&options->limits)});
   add({"output-json", "FILE", "", "the figures as JSON", StoreText(&options->output_json)});

@@ -109,29 +109,5 @@ TEST_F(ConfigFlags, TwoFilesAreOneTooMany) {
   EXPECT_THAT(parsed.error().message, HasSubstr("--config is given more than once"));
 }
 
-TEST(Flags, OneFlagMayTakeSeveralWords) {
-  std::vector<std::string> terms;
-  std::string seed;
-  const Command command = {.name = "x",
-                           .positional = "MODEL",
-                           .summary = "",
-                           .details = "",
-                           .flags = {{.name = "slo",
-                                      .value = "TERM ...",
-                                      .default_text = "",
-                                      .help = "",
-                                      .store = [&terms](const std::string& text) -> Status {
-                                        terms.push_back(text);
-                                        return {};
-                                      },
-                                      .several = true},
-                                     {"seed", "N", "", "", StoreText(&seed)}}};
-  const auto parsed = ParseFlags(
-      command, std::vector<std::string>{"m", "--slo", "p99:ttft:500", "p99:itl:50", "--seed", "3"});
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_THAT(terms, ElementsAre("p99:ttft:500", "p99:itl:50"));
-  EXPECT_THAT(parsed->positionals, ElementsAre("m"));
-}
-
 }  // namespace
 }  // namespace vivace::cli

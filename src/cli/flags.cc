@@ -187,8 +187,7 @@ Result<Parsed> ParseFlags(const Command& command, std::span<const std::string> a
       slots[i].option = app.add_flag(Names(flag), slots[i].on)->disable_flag_override();
       slots[i].off = app.add_flag("--no-" + flag.name, slots[i].off_on)->disable_flag_override();
     } else {
-      slots[i].option =
-          app.add_option(Names(flag), slots[i].values)->allow_extra_args(flag.several);
+      slots[i].option = app.add_option(Names(flag), slots[i].values)->allow_extra_args(false);
     }
   }
   std::vector<std::string> words(args.rbegin(), args.rend());  // CLI11 takes them reversed

@@ -20,7 +20,6 @@ struct Flag {
   std::string help;
   std::function<Status(const std::string&)> store;  // a switch gets "true" or "false"
   std::vector<std::string> aliases = {};
-  bool several = false;  // takes all words up to the next flag: --slo p99:ttft:500 p99:itl:50
 };
 
 // The usual `store`s: the text as it is; whether a switch is on. `to` outlives the flag.

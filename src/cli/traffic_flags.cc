@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "base/load_limits.h"
 #include "cli/value_flags.h"
 
 namespace vivace::cli {
@@ -24,7 +25,7 @@ Status StoreDataset(const std::string& text, load::DatasetOptions* options) {
 
 }  // namespace
 
-std::vector<Flag> DatasetFlags(load::DatasetOptions* options) {
+std::vector<Flag> OfflineDatasetFlags(load::DatasetOptions* options) {
   load::DatasetOptions& o = *options;
   constexpr double kMostLen = limits::kMaxPromptTokens;
   std::vector<Flag> flags = {
@@ -57,6 +58,30 @@ std::vector<Flag> DatasetFlags(load::DatasetOptions* options) {
     return store(text);
   };
   return flags;
+}
+
+std::vector<Flag> OfflineSamplingFlags(float* temperature, bool* ignore_eos) {
+  return {{"temperature", "T", fmt::format("{:g}", *temperature),
+           "0 takes the most likely token each time",
+           [temperature](const std::string& text) -> Status {
+             double value = 0;
+             VIVACE_RETURN_IF_ERROR(NumberFlag("temperature", "T", "", &value, 0, 100).store(text));
+             *temperature = static_cast<float>(value);
+             return {};
+           }},
+          {"ignore-eos", "", *ignore_eos ? "on" : "off", "answers end at their length only",
+           StoreSwitch(ignore_eos)}};
+}
+
+Flag PromptsFlag(size_t* to, std::string default_text, std::string help) {
+  return {"num-prompts", "N", std::move(default_text), std::move(help),
+          [to](const std::string& text) -> Status {
+            int32_t value = 0;
+            VIVACE_RETURN_IF_ERROR(
+                CountFlag("num-prompts", "", &value, 1, limits::kMaxLoadRequests).store(text));
+            *to = static_cast<size_t>(value);
+            return {};
+          }};
 }
 
 std::string DatasetHelp() {

@@ -2,7 +2,7 @@
 // lengths, by vLLM's names.
 #pragma once
 
-#include <span>
+#include <string>
 #include <vector>
 
 #include "cli/flags.h"
@@ -11,7 +11,12 @@
 namespace vivace::cli {
 
 // `options` holds the defaults. `--input-len` and `--random-input-len` are one flag, and so on.
-std::vector<Flag> DatasetFlags(load::DatasetOptions* options);
+std::vector<Flag> OfflineDatasetFlags(load::DatasetOptions* options);
+
+// --temperature and --ignore-eos, for runs in process.
+std::vector<Flag> OfflineSamplingFlags(float* temperature, bool* ignore_eos);
+
+Flag PromptsFlag(size_t* to, std::string default_text, std::string help);
 
 // The kinds of datasets, a line each, for --help.
 std::string DatasetHelp();

@@ -7,21 +7,26 @@
 
 #include "base/cpu.h"
 #include "base/limits.h"
+#include "base/load_limits.h"
 #include "cli/bench_commands.h"
 #include "cli/commands.h"
+#include "cli/duration.h"
 #include "cli/flags.h"
 #include "cli/offline_setup.h"
 #include "cli/progress.h"
 #include "cli/serve_options.h"
 #include "cli/traffic_flags.h"
 #include "cli/value_flags.h"
+#include "load/slo.h"
 #include "tune/report.h"
 #include "tune/tuner.h"
 
 namespace vivace::cli {
 namespace {
 
-constexpr double kMostRate = 1e6;
+constexpr double kLeastRate = 1e-4;             // requests a second
+constexpr double kMostItlMs = 60'000;           // as Validate has it
+constexpr std::string_view kLists[] = {"slo"};  // flags that take several words
 
 struct Options {
   tune::TuneOptions tune;
@@ -64,15 +69,15 @@ Flag Dimension(std::string name, std::string help, std::vector<int32_t>* to,
 
 Status StoreItls(const std::string& text, std::vector<double>* to) {
   std::vector<double> values;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    VIVACE_ASSIGN(const double value,
-                  ParseNumber(text.substr(begin, end - begin), "max-itl", 0, 60'000));
+  for (const std::string& word : CutList(text)) {
+    double value = 0;
+    VIVACE_RETURN_IF_ERROR(NumberFlag("max-itl", "MS", "", &value, 0, kMostItlMs).store(word));
     values.push_back(value);
-    begin = end + 1;
   }
-  if (values.size() > limits::kMaxTuneValues)
-    return BadValue("max-itl", text, fmt::format("at most {} numbers", limits::kMaxTuneValues));
+  if (values.empty() || values.size() > limits::kMaxTuneValues) {
+    return BadValue("max-itl", text,
+                    fmt::format("1 to {} numbers, such as 0,50", limits::kMaxTuneValues));
+  }
   *to = std::move(values);
   return {};
 }
@@ -93,55 +98,28 @@ void AddSpace(tune::Space* space, std::vector<Flag>* flags) {
                              fmt::format("{}", fmt::join(space->threads, ","))));
 }
 
-Status StoreSlo(const std::string& text, std::vector<tune::SloTerm>* slo) {
-  // Several words, or one with commas or spaces.
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find_first_of(", ", begin), text.size());
-    if (end > begin) {
-      VIVACE_ASSIGN(const tune::SloTerm term,
-                    tune::ParseSloTerm(std::string_view(text).substr(begin, end - begin)));
-      slo->push_back(term);
-    }
-    begin = end + 1;
-  }
-  if (slo->size() > limits::kMaxSloTerms)
-    return BadValue("slo", text, fmt::format("at most {} terms", limits::kMaxSloTerms));
-  return {};
-}
-
 Status StoreRate(const std::string& text, double* to) {
-  if (text == "inf") {
-    *to = 0;
-    return {};
-  }
-  VIVACE_ASSIGN(*to, ParseNumber(text, "request-rate", 1e-4, kMostRate));
-  return {};
+  *to = 0;
+  if (text == "inf") return {};
+  return NumberFlag("request-rate", "R", "", to, kLeastRate, limits::kMaxLoadRate).store(text);
 }
 
 void AddTraffic(Options* options, std::vector<Flag>* flags) {
   tune::TuneOptions& t = options->tune;
   t.dataset.token_ids = true;
   t.dataset.num_prompts = 0;
-  for (Flag& flag : DatasetFlags(&t.dataset)) flags->push_back(std::move(flag));
-  Flag prompts = CountFlag("num-prompts", "requests of one trial", &t.dataset.num_prompts, 1,
-                           limits::kMaxDatasetRequests);
-  prompts.default_text = "as many as a trial has time for";
-  flags->push_back(std::move(prompts));
+  for (Flag& flag : OfflineDatasetFlags(&t.dataset)) flags->push_back(std::move(flag));
+  flags->push_back(PromptsFlag(&t.dataset.num_prompts, "as many as a trial has time for",
+                               "requests of one trial"));
   flags->push_back({"request-rate", "R", "inf",
                     "requests a second; inf: as --max-concurrency allows",
                     [&t](const std::string& text) { return StoreRate(text, &t.request_rate); }});
   flags->push_back(NumberFlag("burstiness", "B", "1: a Poisson process; less: burstier, more: even",
                               &t.burstiness, 1e-3, 1e6));
   flags->push_back(CountFlag("max-concurrency", "requests at a time; 0: any number",
-                             &t.max_concurrency, 0, limits::kMaxDatasetRequests));
-  flags->push_back({"temperature", "T", "1", "0 takes the most likely token each time",
-                    [&t](const std::string& text) -> Status {
-                      VIVACE_ASSIGN(const double value, ParseNumber(text, "temperature", 0, 100));
-                      t.temperature = static_cast<float>(value);
-                      return {};
-                    }});
-  flags->push_back(
-      {"ignore-eos", "", "on", "answers end at their length only", StoreSwitch(&t.ignore_eos)});
+                             &t.max_concurrency, 0, limits::kMaxLoadConcurrency));
+  for (Flag& flag : OfflineSamplingFlags(&t.temperature, &t.ignore_eos))
+    flags->push_back(std::move(flag));
 }
 
 Command MakeCommand(Options* options) {
@@ -169,13 +147,13 @@ Command MakeCommand(Options* options) {
       .takes_config = false};
   AddTraffic(options, &command.flags);
   const auto add = [&](Flag flag) { command.flags.push_back(std::move(flag)); };
-  add({.name = "slo",
-       .value = "TERM ...",
-       .default_text = "none: throughput",
-       .help = "promises to keep, such as p99:ttft:500 p99:itl:50 (milliseconds)",
-       .store = [&t](const std::string& text) { return StoreSlo(text, &t.slo); },
-       .aliases = {},
-       .several = true});
+  add({"slo", "TERM ...", "none: throughput",
+       "promises to keep, such as p99:ttft:500 p99:itl:50 (milliseconds)",
+       [&t](const std::string& text) -> Status {
+         VIVACE_ASSIGN(const auto terms, load::ParseSlos(text, "slo"));
+         t.slo.insert(t.slo.end(), terms.begin(), terms.end());
+         return {};
+       }});
   add({"budget", "TIME", FormatDuration(t.budget_s), "time for all of it, such as 90s, 10m or 1h",
        [&t](const std::string& text) -> Status {
          VIVACE_ASSIGN(t.budget_s,
@@ -258,7 +236,7 @@ Result<tune::TuneResult> Run(Options* options, const std::string& argument,
 
 int Tune(std::span<const std::string> args) {
   Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
+  const auto parsed = ParseFlags(MakeCommand(&options), JoinLists(args, kLists));
   if (!parsed) return Refuse(parsed.error());
   if (parsed->help) return 0;
   if (parsed->positionals.size() != 1) {

@@ -143,7 +143,7 @@ json::object Tuner::Header() const {
   const load::DatasetOptions& d = options_.dataset;
   const EngineConfig& e = options_.engine;
   json::array slo;
-  for (const SloTerm& term : options_.slo) slo.push_back(json::value(Name(term)));
+  for (const load::Slo& term : options_.slo) slo.push_back(json::value(load::Name(term)));
   return {
       {"vivace", VIVACE_VERSION},
       {"model",

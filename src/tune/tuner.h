@@ -47,7 +47,7 @@ struct TuneOptions {
   int32_t max_concurrency = 0;  // 0: any number
   float temperature = 1;
   bool ignore_eos = true;
-  std::vector<SloTerm> slo;
+  std::vector<load::Slo> slo;
   double budget_s = 600;   // of all sessions together
   bool full_grid = false;  // measures every setting of the space once instead of searching
   std::string out;         // folder, made if it is not there
