@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -38,7 +39,7 @@ class ForecastRun {
   int64_t DueNs(size_t chain) const;
   Status StartDue();
   Status Start(size_t chain, size_t turn, int64_t scheduled_ns);
-  int64_t StepNs(const StepShape& shape);
+  int64_t StepNs() const;
   void Step();
   Status TakeOutputs();
   Status End(Live* live);
@@ -125,10 +126,10 @@ Status ForecastRun::StartDue() {
   return {};
 }
 
-int64_t ForecastRun::StepNs(const StepShape& shape) {
+int64_t ForecastRun::StepNs() const {
   const double drawn = UniformDraw(kNoiseSeed, 0, static_cast<int32_t>(steps_.size()));
   const double factor = 1 + options_.noise * (2 * drawn - 1);
-  return std::max<int64_t>(static_cast<int64_t>(options_.cost.Seconds(shape) * factor * 1e9), 1);
+  return std::max<int64_t>(static_cast<int64_t>(options_.step_seconds(plan_) * factor * 1e9), 1);
 }
 
 void ForecastRun::Step() {
@@ -139,7 +140,7 @@ void ForecastRun::Step() {
     record.cached_tokens = bound.cached_tokens;
   }
   bench::RecordedStep step{.shape = bench::ShapeOf(plan_)};
-  step.ns = StepNs(step.shape);
+  step.ns = StepNs();
   now_ns_ += step.ns;
   step.ended_ns = now_ns_;
   step.times = {.kernel_ns = step.ns, .sample_ns = 0, .total_ns = step.ns};

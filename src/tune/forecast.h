@@ -6,20 +6,19 @@
 // steps.
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include <functional>
 
 #include "base/result.h"
 #include "bench/offline.h"
 #include "sched/scheduler.h"
-#include "tune/step_cost.h"
+#include "sched/step_plan.h"
 #include "tune/traffic.h"
 
 namespace vivace::tune {
 
 struct ForecastOptions {
   SchedulerConfig scheduler;
-  StepCost cost;
+  std::function<double(const StepPlan&)> step_seconds;  // such as a StepCost's
   double noise = 0.02;      // steps take this share more or less, evenly; 0: exactly as fitted
   double most_seconds = 0;  // of the forecast time; what has not ended is left out; 0: all
 };

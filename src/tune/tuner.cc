@@ -327,10 +327,11 @@ Result<bench::OfflineRun> Tuner::ForecastOf(const Setting& setting, const Traffi
   const EngineConfig config = ConfigOf(setting);
   VIVACE_ASSIGN(const LoadPlan plan, PlanLoad(config, file_, AvailableMemory()));
   const StepCost& cost = costs_.at(KeyOf(setting)).cost;
-  return Forecast({.scheduler = SchedulerConfigOf(config, plan.memory.limits),
-                   .cost = cost,
-                   .noise = std::clamp(2 * cost.error(), kLeastNoise, kMostNoise)},
-                  traffic);
+  return Forecast(
+      {.scheduler = SchedulerConfigOf(config, plan.memory.limits),
+       .step_seconds = [&cost](const StepPlan& plan) { return cost.Seconds(bench::ShapeOf(plan)); },
+       .noise = std::clamp(2 * cost.error(), kLeastNoise, kMostNoise)},
+      traffic);
 }
 
 Measured MeasuredOf(const bench::OfflineRun& run) {
