@@ -10,6 +10,7 @@ namespace {
 constexpr Verb kVerbs[] = {
     {"serve", BenchServe, "latency, throughput and goodput of any server that speaks OpenAI's API"},
     {"max-rate", BenchMaxRate, "the highest rate at which a server keeps its promises"},
+    {"compare", BenchCompare, "reports of `bench serve` side by side, with intervals and verdicts"},
     {"simulate", BenchSimulate, "a server without a model, with given times and faults"},
     {"limits", BenchLimits, "what this machine can do: clock, bandwidth, multiply-adds, barriers"},
     {"steps", BenchSteps, "prompts and decoding steps of a model, as fractions of those limits"},
@@ -17,9 +18,8 @@ constexpr Verb kVerbs[] = {
 
 void PrintHelp(FILE* out) {
   fmt::print(out,
-             "usage: vivace bench COMMAND [ARGUMENTS]\n\nMeasures servers over HTTP, and this "
-             "machine and a "
-             "model in this process.\n\n");
+             "usage: vivace bench COMMAND [ARGUMENTS]\n\n"
+             "Measures servers over HTTP; this machine, and a model on it, in this process.\n\n");
   PrintVerbs(kVerbs, out);
   fmt::print(out, "\nvivace bench COMMAND --help lists the flags of one.\n");
 }
