@@ -1,7 +1,7 @@
 // The only environment variables the program reads, and only for defaults: where a user's caches
-// are (the XDG base directory rules), what Hugging Face's own programs go by, and keys, the server's
-// and those of servers that are measured, which a command line would show to everyone on the machine. (libcurl reads the proxy
-// variables by itself.)
+// are (the XDG base directory rules), what Hugging Face's own programs go by, and keys, the
+// server's and those of servers that are measured, which a command line would show to everyone on
+// the machine. (libcurl reads the proxy variables by itself.)
 #pragma once
 
 #include <string>

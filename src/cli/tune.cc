@@ -236,7 +236,7 @@ Result<tune::TuneResult> Run(Options* options, const std::string& argument,
 
 int Tune(std::span<const std::string> args) {
   Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), JoinLists(args, kLists));
+  const auto parsed = ParseFlags(MakeCommand(&options), RepeatFlags(args, kLists));
   if (!parsed) return Refuse(parsed.error());
   if (parsed->help) return 0;
   if (parsed->positionals.size() != 1) {

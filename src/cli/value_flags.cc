@@ -54,27 +54,26 @@ Flag CountFlag(std::string name, std::string help, int32_t* to, int32_t least, i
   return {std::move(name), "N", fmt::to_string(*to), std::move(help), std::move(store)};
 }
 
-std::vector<std::string> JoinLists(std::span<const std::string> args,
-                                   std::span<const std::string_view> lists) {
-  std::vector<std::string> joined;
-  bool in_list = false, has_value = false;
+std::vector<std::string> RepeatFlags(std::span<const std::string> args,
+                                     std::span<const std::string_view> lists) {
+  std::vector<std::string> words;
+  std::string flag;  // the list that is open; empty: none
+  bool has_value = false;
   for (const std::string& arg : args) {
     if (arg.starts_with('-')) {
       const size_t equals = arg.find('=');
-      std::string name = arg.substr(0, equals);
-      name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
+      const std::string spelled = arg.substr(0, equals);
+      std::string name = spelled.substr(std::min(spelled.find_first_not_of('-'), spelled.size()));
       std::replace(name.begin(), name.end(), '_', '-');
-      in_list = std::find(lists.begin(), lists.end(), name) != lists.end();
+      flag = std::find(lists.begin(), lists.end(), name) != lists.end() ? spelled : "";
       has_value = equals != std::string::npos;
-      joined.push_back(arg);
-    } else if (in_list && has_value) {
-      joined.back() += "," + arg;
     } else {
-      joined.push_back(arg);
+      if (has_value && !flag.empty()) words.push_back(flag);
       has_value = true;
     }
+    words.push_back(arg);
   }
-  return joined;
+  return words;
 }
 
 std::vector<std::string> CutList(std::string_view text) {

@@ -54,27 +54,22 @@ GroupedValues::Stats GroupedValues::At(std::span<const uint32_t> counts) const {
   }
   if (n == 0) return stats;
   stats[0] = sum / static_cast<double>(n);
-  uint64_t before = 0;
-  size_t next = 0;
-  double waiting = 0;  // the value at the rank below, of a percentile whose rank above comes later
-  bool half = false;
-  for (const Value& v : sorted_) {
-    const uint64_t until = before + counts[v.group];
-    while (next < kPercents.size() && until > before) {
-      const double rank = kPercents[next] / 100 * static_cast<double>(n - 1);
-      const auto below = static_cast<uint64_t>(rank);
-      const uint64_t above = std::min(below + 1, n - 1);
-      if (!half) {
-        if (below >= until) break;
-        waiting = v.value;
-        half = true;
+  std::array<double, 3> rank, low;
+  for (size_t p = 0; p < kPercents.size(); ++p) {
+    rank[p] = kPercents[p] / 100 * static_cast<double>(n - 1);
+    low[p] = NAN;
+  }
+  uint64_t until = 0;
+  for (size_t i = 0; i < sorted_.size() && std::isnan(stats[3]); ++i) {
+    until += counts[sorted_[i].group];
+    for (size_t p = 0; p < kPercents.size(); ++p) {
+      const auto below = static_cast<uint64_t>(rank[p]);
+      if (std::isnan(low[p]) && below < until) low[p] = sorted_[i].value;
+      if (std::isnan(stats[p + 1]) && std::min(below + 1, n - 1) < until) {
+        stats[p + 1] =
+            low[p] + (sorted_[i].value - low[p]) * (rank[p] - static_cast<double>(below));
       }
-      if (above >= until) break;
-      stats[next + 1] = waiting + (v.value - waiting) * (rank - static_cast<double>(below));
-      half = false;
-      ++next;
     }
-    before = until;
   }
   return stats;
 }

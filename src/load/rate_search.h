@@ -12,8 +12,8 @@ namespace vivace::load {
 class RateSearch {
  public:
   struct Options {
-    double low = 0;           // the first rate to try; 0: `first`
-    double high = 0;          // nothing above is tried; 0: no such bound
+    double low = 0;   // the first rate to try; 0: `first`
+    double high = 0;  // nothing above is tried; 0: no such bound
     double first = 1;
     double precision = 0.05;  // stop when the bracket is this share of its high end
     double least = 0.01;      // below this rate none is kept

@@ -13,9 +13,9 @@
 namespace vivace::load {
 namespace {
 
-constexpr int64_t kLookNs = 20 * kNanosPerMs;       // for a stop; and a sample of how late we are
+constexpr int64_t kLookNs = 20 * kNanosPerMs;  // for a stop; and a sample of how late we are
 constexpr int64_t kProgressNs = 250 * kNanosPerMs;
-constexpr int64_t kLeadNs = 5 * kNanosPerMs;        // from the end of preparing to the first arrival
+constexpr int64_t kLeadNs = 5 * kNanosPerMs;  // from the end of preparing to the first arrival
 constexpr double kMostCpu = 0.9;
 constexpr double kMostLagMs = 5, kLeastLagMs = 1;
 constexpr double kLagOfTtft = 0.01;
@@ -45,7 +45,8 @@ bool Stopped(const LoadSettings& settings) {
   return settings.stop != nullptr && settings.stop->load(std::memory_order_relaxed);
 }
 
-// Runs a dispatcher to its end, looking up now and then: for a stop, the drain's deadline, progress.
+// Runs a dispatcher to its end, looking up now and then: for a stop, the drain's deadline,
+// progress.
 class Watch {
  public:
   Watch(const LoadSettings& settings, const RunOptions& options, Session* session,
@@ -73,9 +74,10 @@ class Watch {
       all_due_ns_ = now_ns;
     } else if (options_.drain_timeout_s > 0 &&
                Seconds(now_ns - all_due_ns_) > options_.drain_timeout_s) {
-      return Stop(fmt::format("not answered within {:g} s after the last request was due "
-                              "(--drain-timeout-sec)",
-                              options_.drain_timeout_s));
+      return Stop(
+          fmt::format("not answered within {:g} s after the last request was due "
+                      "(--drain-timeout-sec)",
+                      options_.drain_timeout_s));
     }
     if (now_ns - told_ns_ >= kProgressNs) Tell(now_ns);
   }
@@ -234,12 +236,14 @@ ClientLoad JudgeClient(const ClientTimes& times) {
   const double most_lag_ms = std::clamp(times.ttft_p50_ms * kLagOfTtft, kLeastLagMs, kMostLagMs);
   if (times.wanted_rate > 0 && times.sent_rate < kKeptRate * times.wanted_rate) {
     load.why = fmt::format(
-        "requests were due at {:.4g} a second and sent at {:.4g}; lower --request-rate, or share it "
+        "requests were due at {:.4g} a second and sent at {:.4g}; lower --request-rate, or share "
+        "it "
         "among clients on several machines",
         times.wanted_rate, times.sent_rate);
   } else if (load.cpu_share > kMostCpu) {
     load.why = fmt::format(
-        "it used {:.0f} % of its core; lower the rate or the concurrency, or run it on a machine of "
+        "it used {:.0f} % of its core; lower the rate or the concurrency, or run it on a machine "
+        "of "
         "its own",
         load.cpu_share * 100);
   } else if (load.loop_lag_p99_ms > most_lag_ms) {

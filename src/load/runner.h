@@ -1,8 +1,8 @@
 // One measured run: warm-ups, the run, the drain, and what it leaves.
 //
-// Runs on the calling thread until it is over; nothing is generated, read from disk or printed while
-// it measures but what `on_progress` does, a few times a second. Errors are of the start (no server,
-// flags that do not go together); what goes wrong with a request is in its record.
+// Runs on the calling thread until it is over; nothing is generated, read from disk or printed
+// while it measures but what `on_progress` does, a few times a second. Errors are of the start (no
+// server, flags that do not go together); what goes wrong with a request is in its record.
 #pragma once
 
 #include <atomic>
@@ -23,9 +23,9 @@ namespace vivace::load {
 // What all runs of a command share.
 struct LoadSettings {
   Target target;
-  BodyOptions body;                       // as Prepare returned it
-  double ready_timeout_s = 0;             // 0: the first answer decides
-  double request_timeout_s = 6 * 3'600;   // vLLM's
+  BodyOptions body;                         // as Prepare returned it
+  double ready_timeout_s = 0;               // 0: the first answer decides
+  double request_timeout_s = 6 * 3'600;     // vLLM's
   const std::atomic<bool>* stop = nullptr;  // ends a run early, with what there is; may be null
 };
 
@@ -42,7 +42,7 @@ struct RunOptions {
                                    // or the times of a trace
   int32_t max_concurrency = 0;     // 0: unlimited
   double request_rate = 0, burstiness = 1;  // for the report
-  int32_t num_warmups = 0;     // sent and ended before the run begins
+  int32_t num_warmups = 0;                  // sent and ended before the run begins
   double drain_timeout_s = 0;  // after the last request was due; 0: until all have ended
   bool sample_server = true;
   std::vector<Promise> promises;

@@ -50,8 +50,7 @@ bool ParsePromise(std::string_view word, Promise* promise) {
   const size_t colon = word.find(':');
   if (colon == std::string_view::npos) return false;
   const std::string_view number = word.substr(colon + 1);
-  const auto read =
-      std::from_chars(number.data(), number.data() + number.size(), promise->most_ms);
+  const auto read = std::from_chars(number.data(), number.data() + number.size(), promise->most_ms);
   if (read.ec != std::errc() || read.ptr != number.data() + number.size() ||
       !(promise->most_ms > 0 && promise->most_ms <= limits::kMaxLoadSeconds * 1e3)) {
     return false;

@@ -47,8 +47,7 @@ double QueueOf(std::string_view value) {
 }
 
 int32_t Bounded(int64_t count) {
-  return static_cast<int32_t>(
-      std::clamp<int64_t>(count, 0, std::numeric_limits<int32_t>::max()));
+  return static_cast<int32_t>(std::clamp<int64_t>(count, 0, std::numeric_limits<int32_t>::max()));
 }
 
 }  // namespace
@@ -79,8 +78,8 @@ void AnswerReader::OnHeader(std::string_view line) {
 bool AnswerReader::OnBody(std::string_view bytes, int64_t now_ns) {
   body_bytes_ += bytes.size();
   if (record_->status != 200) {
-    raw_ += bytes.substr(0, limits::kMaxLoadErrorBytes - std::min(raw_.size(),
-                                                                  limits::kMaxLoadErrorBytes));
+    raw_ += bytes.substr(
+        0, limits::kMaxLoadErrorBytes - std::min(raw_.size(), limits::kMaxLoadErrorBytes));
     return raw_.size() < limits::kMaxLoadErrorBytes;
   }
   if (!saw_event_ && raw_.size() < limits::kMaxLoadReasonBytes) {

@@ -19,17 +19,17 @@ namespace vivace::load {
 class AnswerReader {
  public:
   struct Options {
-    bool keep_text = false;   // for the next turn of a conversation
-    int64_t max_events = 0;   // with content; more is a stream that does not end
+    bool keep_text = false;          // for the next turn of a conversation
+    int64_t max_events = 0;          // with content; more is a stream that does not end
     int64_t* live_tokens = nullptr;  // counted up as tokens come; may be null
   };
   // How the exchange ended, as far as the transport knows.
   struct Ending {
-    bool clean = true;            // the body was whole
-    std::string_view transport;   // why not, as a sentence without numbers
-    bool has_outcome = false;     // it was ended by us, as `outcome`, because of `reason`
+    bool clean = true;                // the body was whole
+    std::string_view transport = {};  // why not, as a sentence without numbers
+    bool has_outcome = false;         // it was ended by us, as `outcome`, because of `reason`
     Outcome outcome = Outcome::kNotRun;
-    std::string_view reason;
+    std::string_view reason = {};
   };
 
   // `record` outlives the answer.
@@ -57,9 +57,9 @@ class AnswerReader {
   Options options_;
   SseReader events_;
   std::string text_;
-  std::string raw_;        // the start of a body that is an error's, or no stream
+  std::string raw_;  // the start of a body that is an error's, or no stream
   size_t body_bytes_ = 0;
-  int64_t last_count_ = 0;  // by continuous usage
+  int64_t last_count_ = 0;   // by continuous usage
   bool counts_each_ = true;  // every event with content so far said how many tokens there are
   bool saw_event_ = false;
   bool done_ = false;

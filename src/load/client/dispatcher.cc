@@ -143,9 +143,8 @@ void Dispatcher::SendTurn(Active* active, int64_t scheduled_ns) {
       .body = body_.Write(request, active->turn == 0 ? nullptr : &active->history),
       .id = options_.id_prefix.empty() ? "" : fmt::format("{}{}", options_.id_prefix, index),
       .timeout_s = options_.request_timeout_s,
-      .options = {.keep_text = goes_on,
-                  .max_events = MostEvents(request),
-                  .live_tokens = &live_tokens_}};
+      .options = {
+          .keep_text = goes_on, .max_events = MostEvents(request), .live_tokens = &live_tokens_}};
   active->transfer->Send(std::move(sent), &record, [this, active] { OnAnswer(active); });
   last_sent_ns_ = record.sent_ns;
 }
@@ -162,10 +161,9 @@ void Dispatcher::OnAnswer(Active* active) {
   }
   active->history.Add(workload_.requests[index], active->transfer->answer().text());
   const auto next = static_cast<size_t>(active->chain->requests[active->turn]);
-  const int64_t due_ns =
-      std::max(record.ended_ns, workload_.requests[next].at_s >= 0
-                                    ? DueOf(workload_.requests[next].at_s)
-                                    : int64_t{0});
+  const int64_t due_ns = std::max(record.ended_ns, workload_.requests[next].at_s >= 0
+                                                       ? DueOf(workload_.requests[next].at_s)
+                                                       : int64_t{0});
   active->timer = session_->loop()->At(due_ns, [this, active, due_ns] {
     active->timer = {};
     SendTurn(active, due_ns);
@@ -189,6 +187,7 @@ void Dispatcher::LeaveOut(const Chain& chain, size_t from_turn, const std::strin
     RequestRecord& record = records_[static_cast<size_t>(chain.requests[i])];
     record.outcome = Outcome::kNotRun;
     record.reason = reason;
+    if (record.scheduled_ns == 0) record.scheduled_ns = SteadyNanos();
   }
 }
 

@@ -2,10 +2,9 @@
 // arrivals are absolute times, so a late answer or a late client never moves what comes after.
 //
 // Closed loop (no arrivals, a concurrency): a request is due when the place before it becomes free.
-// Open loop: due at its arrival, or at its own time in a trace; where all places are taken it waits,
-// and its latency counts from when it was due. Conversations: a turn is due when the last one ended
-// (or at its own time, if that is later), in the same place.
-// The loop's thread.
+// Open loop: due at its arrival, or at its own time in a trace; where all places are taken it
+// waits, and its latency counts from when it was due. Conversations: a turn is due when the last
+// one ended (or at its own time, if that is later), in the same place. The loop's thread.
 #pragma once
 
 #include <deque>

@@ -141,13 +141,26 @@ void AppendUnescaped(std::string_view raw, std::string* out) {
     if (i >= raw.size()) return;
     const char c = raw[i++];
     switch (c) {
-      case 'n': out->push_back('\n'); break;
-      case 't': out->push_back('\t'); break;
-      case 'r': out->push_back('\r'); break;
-      case 'b': out->push_back('\b'); break;
-      case 'f': out->push_back('\f'); break;
-      case 'u': i = AppendUnicodeEscape(raw, i, out); break;
-      default: out->push_back(c);
+      case 'n':
+        out->push_back('\n');
+        break;
+      case 't':
+        out->push_back('\t');
+        break;
+      case 'r':
+        out->push_back('\r');
+        break;
+      case 'b':
+        out->push_back('\b');
+        break;
+      case 'f':
+        out->push_back('\f');
+        break;
+      case 'u':
+        i = AppendUnicodeEscape(raw, i, out);
+        break;
+      default:
+        out->push_back(c);
     }
   }
 }

@@ -14,8 +14,7 @@ namespace vivace::load {
 
 class JsonScanner {
  public:
-  explicit JsonScanner(std::string_view text)
-      : at_(text.data()), end_(text.data() + text.size()) {}
+  explicit JsonScanner(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
 
   bool ok() const { return ok_; }
   // The next character that is no space; 0 at the end or after a fault.

@@ -12,7 +12,7 @@ namespace vivace::load {
 struct MetricsReading {
   double running = -1, waiting = -1, kv_usage = -1;
   double preemptions = -1, prefix_queries = -1, prefix_hits = -1;  // since the server's start
-  double hit_rate = -1;  // where only a rate is told
+  double hit_rate = -1;                                            // where only a rate is told
 
   bool empty() const { return running < 0 && waiting < 0 && kv_usage < 0; }
 };

@@ -17,14 +17,15 @@ namespace vivace::load {
 
 struct BodyOptions {
   bool chat = false;
-  std::string model;
-  std::optional<double> temperature, top_p, min_p, frequency_penalty, presence_penalty,
-      repetition_penalty;  // none: the server's default
-  std::optional<int64_t> top_k;
+  std::string model = {};
+  // None: the server's default.
+  std::optional<double> temperature = {}, top_p = {}, min_p = {}, frequency_penalty = {},
+                        presence_penalty = {}, repetition_penalty = {};
+  std::optional<int64_t> top_k = {};
   bool ignore_eos = false;
-  bool usage = true;             // stream_options.include_usage
-  bool continuous_usage = true;  // and in every event
-  boost::json::object extra;     // --extra-body
+  bool usage = true;               // stream_options.include_usage
+  bool continuous_usage = true;    // and in every event
+  boost::json::object extra = {};  // --extra-body
 };
 
 // Turns of a conversation that were sent and answered.
@@ -50,8 +51,7 @@ class BodyWriter {
  private:
   BodyWriter() = default;
   void WritePrompt(const PlannedRequest& request, const History* before, std::string* body) const;
-  void WriteMessages(const PlannedRequest& request, const History* before,
-                     std::string* body) const;
+  void WriteMessages(const PlannedRequest& request, const History* before, std::string* body) const;
 
   bool chat_ = false;
   bool sets_length_ = true;

@@ -18,11 +18,17 @@ namespace json = boost::json;
 constexpr size_t kNamedModels = 8;
 constexpr double kFactsTimeoutS = 10;
 
+std::string ReasonOf(int status) {
+  if (status == 401 || status == 403) return "no_access";
+  if (status == 429 || (status >= 502 && status <= 504)) return "not_ready";
+  return "server_error";
+}
+
 Result<json::object> GetObject(Fetcher* fetch, std::string_view path) {
   VIVACE_ASSIGN(const Fetcher::Answer answer, fetch->Do(path, nullptr, kFactsTimeoutS));
   if (answer.status != 200) {
-    return Fail(ErrorCode::kNotFound, "server_error", "", "{} answered {}: {}", path, answer.status,
-                ErrorMessageOf(answer.body));
+    return Fail(ErrorCode::kNotFound, ReasonOf(answer.status), "", "{} answered {}: {}", path,
+                answer.status, ErrorMessageOf(answer.body));
   }
   boost::system::error_code error;
   json::value value = json::parse(answer.body, error);
@@ -65,11 +71,21 @@ std::string ProcLine(const char* path, std::string_view name) {
 }  // namespace
 
 Result<std::string> OnlyModel(Fetcher* fetch) {
-  const auto list = GetObject(fetch, "/v1/models");
+  auto list = GetObject(fetch, "/v1/models");
   if (!list) {
-    return Fail(list.error().code, "no_model", "model",
-                "{}; give the model's name with --model if this server has no list of them",
-                list.error().message);
+    Error error = std::move(list.error());
+    if (error.reason == "no_answer" || error.reason == "not_ready") {
+      error.message +=
+          "; start the server, correct --base-url, or wait for it with --ready-check-timeout-sec "
+          "600";
+    } else if (error.reason == "no_access") {
+      error.message += "; give the server's key with --api-key, --api-key-file or OPENAI_API_KEY";
+    } else {
+      error.message +=
+          "; check --base-url, or give the model's name with --model if this server has no list of "
+          "them";
+    }
+    return tl::unexpected<Error>(std::move(error));
   }
   std::vector<std::string> names;
   for (const json::object& model : Models(*list)) names.push_back(TextOf(model, "id"));

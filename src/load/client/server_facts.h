@@ -9,8 +9,8 @@
 
 namespace vivace::load {
 
-// The only model of /v1/models. Where there are several, or none can be found, the sentence says to
-// give --model, and which there are.
+// The only model of /v1/models. Where there are several, the sentence says to give --model, and
+// which there are. Of a server that may yet come the error's reason is no_answer or not_ready.
 Result<std::string> OnlyModel(Fetcher* fetch);
 
 // "server_version", "server_model_owner" and "server_max_model_len", as far as it

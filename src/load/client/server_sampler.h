@@ -1,6 +1,5 @@
-// Reads the server's own /metrics once a second while a run goes on, on the run's own loop. A server
-// without metrics is asked once.
-// The loop's thread.
+// Reads the server's own /metrics once a second while a run goes on, on the run's own loop. A
+// server without metrics is asked once. The loop's thread.
 #pragma once
 
 #include <string>

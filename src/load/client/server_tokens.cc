@@ -36,8 +36,7 @@ constexpr Dialect kLlamaServer = {"content", "content"};
 
 class ServerCounter final : public TokenCounter {
  public:
-  ServerCounter(const Target& target, std::string model)
-      : fetch_(target), model_(Quoted(model)) {}
+  ServerCounter(const Target& target, std::string model) : fetch_(target), model_(Quoted(model)) {}
 
   Status Open() {
     auto sample = Encode(kSample);

@@ -34,8 +34,7 @@ Result<std::unique_ptr<Session>> Session::Create(const Target& target, int64_t c
   std::unique_ptr<Session> session(new Session(target));
   VIVACE_ASSIGN(session->loop_, EventLoop::Create());
   const int64_t kept = std::clamp<int64_t>(connections + 1, kFewKept, 1 << 20);
-  VIVACE_ASSIGN(session->driver_,
-                CurlDriver::Create(session->loop_.get(), static_cast<int>(kept)));
+  VIVACE_ASSIGN(session->driver_, CurlDriver::Create(session->loop_.get(), static_cast<int>(kept)));
   return session;
 }
 

@@ -12,9 +12,9 @@ namespace vivace::load {
 struct Target {
   std::string base_url = "http://127.0.0.1:8000";  // with or without /v1 at its end
   std::string endpoint = "/v1/completions";        // a path of it
-  std::string api_key;                             // sent as a bearer token; empty: none
-  std::vector<std::string> headers;                // "Name: value"
-  std::string unix_socket;                         // path; empty: TCP
+  std::string api_key = {};                        // sent as a bearer token; empty: none
+  std::vector<std::string> headers = {};           // "Name: value"
+  std::string unix_socket = {};                    // path; empty: TCP
   bool insecure = false;                           // TLS certificates are not checked
   int connect_timeout_s = 30;
 

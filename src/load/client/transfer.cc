@@ -16,16 +16,26 @@ constexpr std::string_view kTimedOut =
 // Sentences without numbers, so that equal failures are counted together.
 std::string_view SentenceOf(CURLcode code) {
   switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST: return "the server's name cannot be resolved";
-    case CURLE_COULDNT_CONNECT: return "cannot connect: nothing listens there, or it is refused";
-    case CURLE_OPERATION_TIMEDOUT: return "cannot connect in time";
-    case CURLE_GOT_NOTHING: return "the server closed the connection without an answer";
-    case CURLE_PARTIAL_FILE: return "the connection broke before the answer was complete";
-    case CURLE_RECV_ERROR: return "the connection broke while the answer came";
-    case CURLE_SEND_ERROR: return "the connection broke while the request was sent";
-    case CURLE_UNSUPPORTED_PROTOCOL: return "what answers does not speak HTTP";
-    case CURLE_WEIRD_SERVER_REPLY: return "what answers does not speak HTTP";
-    default: return curl_easy_strerror(code);
+    case CURLE_COULDNT_RESOLVE_HOST:
+      return "the server's name cannot be resolved";
+    case CURLE_COULDNT_CONNECT:
+      return "cannot connect: nothing listens there, or it is refused";
+    case CURLE_OPERATION_TIMEDOUT:
+      return "cannot connect in time";
+    case CURLE_GOT_NOTHING:
+      return "the server closed the connection without an answer";
+    case CURLE_PARTIAL_FILE:
+      return "the connection broke before the answer was complete";
+    case CURLE_RECV_ERROR:
+      return "the connection broke while the answer came";
+    case CURLE_SEND_ERROR:
+      return "the connection broke while the request was sent";
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      return "what answers does not speak HTTP";
+    case CURLE_WEIRD_SERVER_REPLY:
+      return "what answers does not speak HTTP";
+    default:
+      return curl_easy_strerror(code);
   }
 }
 
@@ -83,11 +93,8 @@ void Transfer::Send(Request request, RequestRecord* record, std::function<void()
 void Transfer::Abort(Outcome outcome, std::string_view reason) {
   driver_->Abort(easy_.get());
   done_ = nullptr;
-  Finish({.clean = false,
-          .transport = {},
-          .has_outcome = true,
-          .outcome = outcome,
-          .reason = reason});
+  Finish(
+      {.clean = false, .transport = {}, .has_outcome = true, .outcome = outcome, .reason = reason});
 }
 
 size_t Transfer::OnHeader(char* data, size_t, size_t size, void* self) {

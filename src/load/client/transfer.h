@@ -16,7 +16,7 @@ class Transfer final : CurlDriver::Transfer {
  public:
   struct Request {
     std::string body;
-    std::string id;  // X-Request-Id; empty: none
+    std::string id;        // X-Request-Id; empty: none
     double timeout_s = 0;  // 0: none
     AnswerReader::Options options;
   };
@@ -30,7 +30,8 @@ class Transfer final : CurlDriver::Transfer {
   // Sends now: sets sent_ns. `done` is called once, from the loop, when `record` is complete; not
   // after Abort. Only while not busy().
   void Send(Request request, RequestRecord* record, std::function<void()> done);
-  // Ends the request as `outcome`; the record is complete when this returns. Not from inside `done`.
+  // Ends the request as `outcome`; the record is complete when this returns. Not from inside
+  // `done`.
   void Abort(Outcome outcome, std::string_view reason);
 
   bool busy() const { return busy_; }

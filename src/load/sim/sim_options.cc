@@ -8,10 +8,11 @@
 namespace vivace::load {
 
 Status CheckSim(const SimOptions& o) {
-  const std::pair<const char*, double> kTimes[] = {
-      {"ttft-ms", o.ttft_ms},         {"prefill-ms-per-token", o.prefill_ms_per_token},
-      {"itl-ms", o.itl_ms},           {"itl-ms-per-running", o.itl_ms_per_running},
-      {"stall-ms", o.faults.stall_ms}};
+  const std::pair<const char*, double> kTimes[] = {{"ttft-ms", o.ttft_ms},
+                                                   {"prefill-ms-per-token", o.prefill_ms_per_token},
+                                                   {"itl-ms", o.itl_ms},
+                                                   {"itl-ms-per-running", o.itl_ms_per_running},
+                                                   {"stall-ms", o.faults.stall_ms}};
   for (const auto& [name, ms] : kTimes) {
     if (ms >= 0 && ms <= limits::kMaxLoadSeconds * 1e3) continue;
     return Fail(ErrorCode::kInvalidArgument, "bad_value", name,
@@ -21,13 +22,12 @@ Status CheckSim(const SimOptions& o) {
     return Fail(ErrorCode::kInvalidArgument, "bad_value", "slow-start-sec",
                 "--slow-start-sec is {}; give seconds from 0 on", o.slow_start_s);
   }
-  const std::pair<const char*, int32_t> kCounts[] = {
-      {"queue", o.max_running},
-      {"error-every", o.faults.error_every},
-      {"cut-every", o.faults.cut_every},
-      {"garbage-every", o.faults.garbage_every},
-      {"stall-every", o.faults.stall_every},
-      {"endless-every", o.faults.endless_every}};
+  const std::pair<const char*, int32_t> kCounts[] = {{"queue", o.max_running},
+                                                     {"error-every", o.faults.error_every},
+                                                     {"cut-every", o.faults.cut_every},
+                                                     {"garbage-every", o.faults.garbage_every},
+                                                     {"stall-every", o.faults.stall_every},
+                                                     {"endless-every", o.faults.endless_every}};
   for (const auto& [name, count] : kCounts) {
     if (count >= 0) continue;
     return Fail(ErrorCode::kInvalidArgument, "bad_value", name,

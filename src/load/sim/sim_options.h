@@ -22,7 +22,7 @@ struct SimFaults {
 struct SimOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8000;  // 0: any
-  std::string uds;       // a Unix socket instead
+  std::string uds = {};  // a Unix socket instead
   std::string model = "simulated";
 
   double ttft_ms = 0;               // of any request, once it runs

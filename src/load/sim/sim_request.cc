@@ -98,8 +98,7 @@ Status ReadStreamOptions(const json::object& object, const SimOptions& options,
   if (!options.continuous_usage && value->get_object().contains("continuous_usage_stats")) {
     return Wrong("stream_options.continuous_usage_stats", "is not known to this server");
   }
-  VIVACE_ASSIGN(request->continuous_usage,
-                ReadBool(value->get_object(), "continuous_usage_stats"));
+  VIVACE_ASSIGN(request->continuous_usage, ReadBool(value->get_object(), "continuous_usage_stats"));
   return {};
 }
 
@@ -132,10 +131,9 @@ SimWriter::SimWriter(const SimRequest& request, const std::string& model, uint64
 }
 
 std::string SimWriter::Usage(int32_t tokens) const {
-  return fmt::format(
-      R"("usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
-      R"("prompt_tokens_details":{{"cached_tokens":0}}}})",
-      request_.prompt_tokens, tokens, request_.prompt_tokens + tokens);
+  return fmt::format(R"("usage":{{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
+                     R"("prompt_tokens_details":{{"cached_tokens":0}}}})",
+                     request_.prompt_tokens, tokens, request_.prompt_tokens + tokens);
 }
 
 std::string SimWriter::Event(std::string_view delta, std::string_view finish, int32_t so_far,
@@ -173,9 +171,8 @@ std::string SimWriter::Whole(int32_t tokens) const {
     fmt::format_to(std::back_inserter(words), " t{}", i % kSimVocabulary);
   }
   const std::string text =
-      request_.chat
-          ? fmt::format(R"("message":{{"role":"assistant","content":"{}"}})", words)
-          : fmt::format(R"("text":"{}")", words);
+      request_.chat ? fmt::format(R"("message":{{"role":"assistant","content":"{}"}})", words)
+                    : fmt::format(R"("text":"{}")", words);
   return fmt::format(R"({}[{{"index":0,{},"finish_reason":"length"}}],{}}})", head_, text,
                      Usage(tokens));
 }

@@ -1,5 +1,5 @@
-// Bodies that come to a simulated server, and what goes back: OpenAI's completions and chat, /tokenize
-// and /detokenize as vLLM has them. Pure.
+// Bodies that come to a simulated server, and what goes back: OpenAI's completions and chat,
+// /tokenize and /detokenize as vLLM has them. Pure.
 #pragma once
 
 #include <cstdint>

@@ -41,8 +41,8 @@ struct Job {
   const SimWriter writer;
   SimTruth truth;
   Fault fault = Fault::kNone;
-  int64_t due_ns = 0;   // of its next token, by the plan
-  int32_t unsent = 0;   // tokens that wait for their chunk to be full
+  int64_t due_ns = 0;  // of its next token, by the plan
+  int32_t unsent = 0;  // tokens that wait for their chunk to be full
   bool stalled = false;
 
   int32_t half() const { return std::max(1, request.max_tokens / 2); }
@@ -93,9 +93,10 @@ Status Server::Open() {
   http.host = options_.host;
   http.port = options_.port;
   http.uds = options_.uds;
-  VIVACE_ASSIGN(http_, server::HttpServer::Listen(
-                           http, [](const server::HttpRequest&) { return server::HttpServer::Refusal{}; },
-                           [this](ExchangePtr exchange) { Handle(std::move(exchange)); }));
+  VIVACE_ASSIGN(http_,
+                server::HttpServer::Listen(
+                    http, [](const server::HttpRequest&) { return server::HttpServer::Refusal{}; },
+                    [this](ExchangePtr exchange) { Handle(std::move(exchange)); }));
   return {};
 }
 
@@ -118,8 +119,7 @@ void Server::Handle(ExchangePtr exchange) {
     Generate(std::move(exchange), /*chat=*/true);
   } else if (method == "POST" && (path == "/tokenize" || path == "/detokenize")) {
     const std::string body = exchange->TakeBody();
-    const auto answer =
-        path == "/tokenize" ? AnswerSimTokenize(body) : AnswerSimDetokenize(body);
+    const auto answer = path == "/tokenize" ? AnswerSimTokenize(body) : AnswerSimDetokenize(body);
     if (!answer) return server::SendError(*exchange, answer.error());
     exchange->Send(200, Json(), *answer);
   } else if (!HandleGet(*exchange)) {
@@ -224,9 +224,8 @@ void Server::StartJob(uint64_t id) {
   Job& job = *jobs_.at(id);
   running_.insert(id);
   job.truth.started_ns = SteadyNanos();
-  const double wait_ms =
-      options_.ttft_ms +
-      options_.prefill_ms_per_token * static_cast<double>(job.request.prompt_tokens);
+  const double wait_ms = options_.ttft_ms + options_.prefill_ms_per_token *
+                                                static_cast<double>(job.request.prompt_tokens);
   Schedule(id, job.truth.started_ns + Nanos(wait_ms));
 }
 
@@ -263,12 +262,11 @@ void Server::Step(uint64_t id, Job& job) {
   if (Misbehave(id, job)) return;
   ++job.truth.tokens;
   ++job.unsent;
-  const bool last =
-      job.truth.tokens >= job.request.max_tokens && job.fault != Fault::kEndless;
+  const bool last = job.truth.tokens >= job.request.max_tokens && job.fault != Fault::kEndless;
   if (job.truth.tokens == 1 || last || job.unsent >= options_.chunk_tokens) Emit(job);
   if (last) return Finish(id, job);
-  double gap_ms = options_.itl_ms +
-                  options_.itl_ms_per_running * static_cast<double>(running_.size() - 1);
+  double gap_ms =
+      options_.itl_ms + options_.itl_ms_per_running * static_cast<double>(running_.size() - 1);
   if (job.fault == Fault::kEndless) gap_ms = std::max(gap_ms, kEndlessGapMs);
   if (job.fault == Fault::kStall && !job.stalled && job.truth.tokens >= job.half()) {
     job.stalled = true;
@@ -301,9 +299,10 @@ void Server::Emit(Job& job) {
     if (job.truth.events_ns.empty()) {
       const double queue_ms =
           static_cast<double>(job.truth.started_ns - job.truth.arrived_ns) / kNanosPerMs;
-      job.exchange->BeginStream(200, {{"Content-Type", "text/event-stream"},
-                                      {"Cache-Control", "no-cache"},
-                                      {"Server-Timing", fmt::format("queue;dur={:.3f}", queue_ms)}});
+      job.exchange->BeginStream(200,
+                                {{"Content-Type", "text/event-stream"},
+                                 {"Cache-Control", "no-cache"},
+                                 {"Server-Timing", fmt::format("queue;dur={:.3f}", queue_ms)}});
       events = job.writer.Opening();
     }
     job.exchange->Write(events + job.writer.Tokens(tokens, job.truth.tokens));
