@@ -129,7 +129,7 @@ int BenchLatency(std::span<const std::string> args) {
   if (stop.stopped()) {
     fmt::print(stderr, "vivace: interrupted after {} of {} iterations\n", report->latencies.size(),
                options.iterations);
-    return kExitRefused;
+    return kExitInterrupted;
   }
   if (report->limit) {
     const Status checked = bench::CheckFraction(*report->limit);

@@ -15,8 +15,6 @@
 
 namespace vivace::cli {
 
-inline constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as shells have it
-
 class LoadBench {
  public:
   // Blocks the signals first, so no other thread may have been started. Asks the server what it

@@ -108,7 +108,7 @@ int BenchThroughput(std::span<const std::string> args) {
   }
   if (stop.stopped()) {
     fmt::print(stderr, "vivace: interrupted: these are the figures of what had ended by then\n");
-    return kExitRefused;
+    return kExitInterrupted;
   }
   if (report->limit) {
     const Status checked = bench::CheckFraction(*report->limit);

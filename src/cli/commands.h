@@ -11,6 +11,7 @@ namespace vivace::cli {
 
 inline constexpr int kExitRefused = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;  // by Ctrl-C: 128 + SIGINT, as shells have it
 
 // What `serve` starts itself as to compile grammars (grammar/worker.h); no verb for people.
 inline constexpr char kGrammarWorkerVerb[] = "grammar-worker";

@@ -6,13 +6,12 @@
 #include <utility>
 
 #include "base/file_io.h"
+#include "cli/commands.h"
 #include "engine/load_engine.h"
 #include "engine/load_plan.h"
 
 namespace vivace::cli {
 namespace {
-
-constexpr int kInterrupted = 130;
 
 bench::OfflineLimit LimitOf(const bench::MachineLimits& limits,
                             const bench::OfflineEngine& engine) {
@@ -25,7 +24,7 @@ bench::OfflineLimit LimitOf(const bench::MachineLimits& limits,
 }  // namespace
 
 void StopFlag::OnSignal(int count) {
-  if (count > 1) _exit(kInterrupted);
+  if (count > 1) _exit(kExitInterrupted);
   stop_ = true;
 }
 

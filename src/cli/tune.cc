@@ -254,7 +254,7 @@ int Tune(std::span<const std::string> args) {
   if (result->interrupted) {
     fmt::print(stderr,
                "vivace: interrupted; what was measured is kept, and the same command goes on\n");
-    return kExitRefused;
+    return kExitInterrupted;
   }
   return 0;
 }

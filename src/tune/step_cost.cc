@@ -13,27 +13,34 @@ constexpr int kFits = 6;          // of least squares, each with the weights of 
 constexpr int kSweeps = 3000;     // of coordinate descent
 
 enum Term : size_t {
-  kRowsFew,
-  kRowsSome,
-  kRowsMany,
+  kDecodeRowsFew,
+  kDecodeRowsSome,
+  kDecodeRowsMany,
+  kBatchRows,
+  kBatchRowsMany,
   kDecodeContext,
   kPromptContext,
   kLogitRow,
-  kPromptFixed,
-  kFixed,
+  kDecodeFixed,
+  kBatchFixed,
 };
 
 StepCost::Terms TermsOf(const StepShape& shape) {
   const double rows = shape.decodes + shape.prompt_rows;
   StepCost::Terms terms{};
-  terms[kRowsFew] = std::min(rows, kFewRows);
-  terms[kRowsSome] = std::clamp(rows - kFewRows, 0.0, kSomeRows - kFewRows);
-  terms[kRowsMany] = std::max(rows - kSomeRows, 0.0);
   terms[kDecodeContext] = static_cast<double>(shape.decode_context);
+  if (shape.prompt_rows == 0) {
+    terms[kDecodeRowsFew] = std::min(rows, kFewRows);
+    terms[kDecodeRowsSome] = std::clamp(rows - kFewRows, 0.0, kSomeRows - kFewRows);
+    terms[kDecodeRowsMany] = std::max(rows - kSomeRows, 0.0);
+    terms[kDecodeFixed] = 1;
+    return terms;
+  }
+  terms[kBatchRows] = std::min(rows, kSomeRows);
+  terms[kBatchRowsMany] = std::max(rows - kSomeRows, 0.0);
   terms[kPromptContext] = static_cast<double>(shape.prompt_context);
   terms[kLogitRow] = shape.decodes + shape.prompt_logit_rows;
-  terms[kPromptFixed] = shape.prompt_rows > 0 ? 1 : 0;
-  terms[kFixed] = 1;
+  terms[kBatchFixed] = 1;
   return terms;
 }
 
@@ -92,6 +99,11 @@ StepCost StepCost::Fit(std::span<const bench::StepSample> samples) {
   return cost;
 }
 
-double StepCost::Seconds(const StepShape& shape) const { return Dot(TermsOf(shape), costs_); }
+double StepCost::Seconds(const StepShape& shape) const {
+  const double seconds = Dot(TermsOf(shape), costs_);
+  if (shape.prompt_rows == 0 || shape.decodes == 0) return seconds;
+  const StepShape decodes{.decodes = shape.decodes, .decode_context = shape.decode_context};
+  return std::max(seconds, Dot(TermsOf(decodes), costs_));
+}
 
 }  // namespace vivace::tune

@@ -1,13 +1,17 @@
 // How long a step takes, as a sum over what it computes, fitted to steps that were measured with
 // one number of threads and one kind of cache:
 //
-//   fixed + rows in 1..8 * a + rows in 9..64 * b + rows beyond * c + prompt's fixed
-//         + decode context * d + prompt context * e + logit rows * f
+//   decodes alone   fixed + rows in 1..8 * a + rows in 9..64 * b + rows beyond * c
+//   with a prompt   fixed + rows in 1..64 * d + rows beyond * e + prompt context * f
+//                   + logit rows * g
+//   both            + decode context * h
 //
 // Few rows are bound by reading the weights and many by multiplying, hence a slope of rows for each
-// range. All are non-negative, so a larger step never costs less. The fit is least squares of
-// relative errors with outliers weighed down (Huber), as in sched/step_cost_model.h, which fits the
-// last steps only and may not look back; this one takes all there are.
+// range; the kernels of a step with prompts work in batches, hence two of everything
+// (sched/step_cost_model.h). No step is shorter than its decodes alone. All terms are non-negative,
+// so a larger step of a kind never costs less. The fit is least squares of relative errors with
+// outliers weighed down (Huber), as in sched/, which may look at the last steps only; this one
+// takes all there are.
 //
 // Cost: Fit some milliseconds for a thousand steps; Seconds some nanoseconds. Any thread.
 #pragma once
@@ -23,7 +27,7 @@ namespace vivace::tune {
 
 class StepCost {
  public:
-  static constexpr size_t kTerms = 8;
+  static constexpr size_t kTerms = 10;
   using Terms = std::array<double, kTerms>;
 
   static StepCost Fit(std::span<const bench::StepSample> samples);

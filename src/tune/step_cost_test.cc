@@ -13,9 +13,13 @@ using bench::StepSample;
 // A machine whose steps cost what StepCost can say.
 double TrueSeconds(const StepShape& s) {
   const double rows = s.decodes + s.prompt_rows;
-  return 2e-3 + 0.6e-3 * std::min(rows, 8.0) + 0.7e-3 * std::clamp(rows - 8, 0.0, 56.0) +
-         0.45e-3 * std::max(rows - 64, 0.0) + 2e-7 * static_cast<double>(s.decode_context) +
-         5e-8 * static_cast<double>(s.prompt_context) + 0.1e-3 * (s.decodes + s.prompt_logit_rows);
+  const double context = 2e-7 * static_cast<double>(s.decode_context);
+  if (s.prompt_rows == 0) {
+    return 2e-3 + 0.6e-3 * std::min(rows, 8.0) + 0.7e-3 * std::clamp(rows - 8, 0.0, 56.0) +
+           0.5e-3 * std::max(rows - 64, 0.0) + context;
+  }
+  return 4e-3 + 0.6e-3 * std::min(rows, 64.0) + 0.45e-3 * std::max(rows - 64, 0.0) + context +
+         5e-8 * static_cast<double>(s.prompt_context) + 0.2e-3 * (s.decodes + s.prompt_logit_rows);
 }
 
 StepShape Shape(int32_t decodes, int32_t context, int32_t rows, int32_t position) {
