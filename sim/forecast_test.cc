@@ -36,13 +36,15 @@ tune::Traffic MakeTraffic(Random* random) {
 StepPlan MakePlan(int32_t decodes, int32_t context, int32_t rows) {
   StepPlan plan;
   for (int32_t i = 0; i < decodes; ++i) {
-    plan.items.push_back({.first_token = i,
+    plan.items.push_back({.slot = SeqSlot(i),
+                          .first_token = i,
                           .num_tokens = 1,
                           .first_position = context,
                           .logit_rows = LogitRows::kLast,
                           .sample = true});
   }
-  if (rows > 0) plan.items.push_back({.first_token = decodes, .num_tokens = rows});
+  if (rows > 0)
+    plan.items.push_back({.slot = SeqSlot(decodes), .first_token = decodes, .num_tokens = rows});
   plan.tokens.resize(static_cast<size_t>(decodes + rows));
   plan.decode_tokens = decodes;
   plan.prefill_tokens = rows;

@@ -27,7 +27,7 @@ struct ThroughputReport {
   double elapsed_s = 0;
   load::Figures figures;
   EngineUse use;
-  std::optional<OfflineLimit> limit;
+  std::optional<OfflineLimit> limit = {};
 };
 std::string Text(const ThroughputReport& report);
 std::string Json(const ThroughputReport& report);
@@ -36,9 +36,9 @@ struct LatencyReport {
   std::string model, isa, kv_dtype;
   int threads = 0;
   int32_t input_len = 0, output_len = 0, batch_size = 0;
-  std::vector<double> latencies;  // seconds, of each measured iteration
-  EngineUse use;                  // of the last
-  std::optional<OfflineLimit> limit;
+  std::vector<double> latencies = {};  // seconds, of each measured iteration
+  EngineUse use = {};                  // of the last
+  std::optional<OfflineLimit> limit = {};
 };
 std::string Text(const LatencyReport& report);
 std::string Json(const LatencyReport& report);

@@ -18,12 +18,12 @@
 namespace vivace::bench {
 
 struct RecordedStep {
-  StepShape shape;
+  StepShape shape = {};
   // All of the step: from the end of the one before, if the engine came straight from there.
   int64_t ns = 0;
   int64_t ended_ns = 0;  // steady clock
-  StepTimes times;
-  StepCost cost;  // zeros where no model cost was given
+  StepTimes times = {};
+  StepCost cost = {};  // zeros where no model cost was given
 };
 
 // What a plan computes, as far as time goes.

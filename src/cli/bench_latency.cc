@@ -70,11 +70,12 @@ Result<bench::LatencyReport> Measure(Options* options, const std::string& argume
   VIVACE_ASSIGN(const auto engine, bench::OfflineEngine::Load(options->engine, model.file,
                                                               model.text, options->limits));
   bench::TokenizerCounter counter(model.text.tokenizer, engine->engine().limits().vocab);
-  const load::DatasetOptions dataset{.num_prompts = static_cast<size_t>(options->batch_size),
-                                     .seed = options->engine.seed,
-                                     .input_len = options->input_len,
-                                     .output_len = options->output_len,
-                                     .token_ids = true};
+  load::DatasetOptions dataset;
+  dataset.num_prompts = static_cast<size_t>(options->batch_size);
+  dataset.seed = options->engine.seed;
+  dataset.input_len = options->input_len;
+  dataset.output_len = options->output_len;
+  dataset.token_ids = true;
   VIVACE_ASSIGN(const load::Workload workload, load::MakeWorkload(dataset, &counter));
   const LoadPlan& plan = engine->plan();
   bench::LatencyReport report{.model = argument,
@@ -118,7 +119,7 @@ int BenchLatency(std::span<const std::string> args) {
     fmt::print(stderr, "vivace: give one model (`vivace bench latency --help`)\n");
     return kExitUsage;
   }
-  const StopFlag stop;
+  StopFlag stop;
   const auto report = Measure(&options, parsed->positionals[0], stop);
   if (!report) return Refuse(report.error());
   fmt::print("{}", bench::Text(*report));

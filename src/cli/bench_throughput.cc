@@ -20,13 +20,14 @@ namespace {
 struct Options {
   EngineConfig engine;
   HubOptions hub;
-  load::DatasetOptions dataset = {.token_ids = true};
+  load::DatasetOptions dataset;
   bench::OfflineOptions run;
   bool limits = true;
   std::string output_json;
 };
 
 Command MakeCommand(Options* options) {
+  options->dataset.token_ids = true;
   Command command = {
       .name = "bench throughput",
       .positional = "MODEL",
@@ -98,7 +99,7 @@ int BenchThroughput(std::span<const std::string> args) {
     fmt::print(stderr, "vivace: give one model (`vivace bench throughput --help`)\n");
     return kExitUsage;
   }
-  const StopFlag stop;
+  StopFlag stop;
   const auto report = Measure(&options, parsed->positionals[0], stop);
   if (!report) return Refuse(report.error());
   fmt::print("{}", bench::Text(*report));

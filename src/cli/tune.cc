@@ -247,7 +247,7 @@ int Tune(std::span<const std::string> args) {
     fmt::print(stderr, "vivace: give a folder for the results: --out DIR\n");
     return kExitUsage;
   }
-  const StopFlag stop;
+  StopFlag stop;
   const auto result = Run(&options, parsed->positionals[0], args, stop);
   if (!result) return Refuse(result.error());
   Print(*result, options);

@@ -54,7 +54,7 @@ Status CheckHeader(const std::string& path, const json::object& found, const jso
     const json::value* member = found.if_contains(name);
     // As text: 1 and 1.0 are one number, and what was written is compared with what would be.
     if (member == nullptr || json::serialize(*member) != json::serialize(value))
-      return Foreign(path, "the " + std::string(name));
+      return Foreign(path, fmt::format("the {}", std::string_view(name)));
   }
   return {};
 }

@@ -10,11 +10,8 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <limits>
-#include <set>
 
 #include "base/file_io.h"
-#include "load/report/svg_plot.h"
 
 namespace vivace::tune {
 namespace {

@@ -114,7 +114,7 @@ class Tuner {
   size_t requests_ = 0;  // of a trial; 0: not chosen yet
   Traffic traffic_;
   std::vector<Setting> settings_;  // that fit
-  size_t left_out_ = 0;
+  size_t space_size_ = 0, left_out_ = 0;
   std::vector<Candidate> candidates_;
   std::vector<double> forecasts_;                      // their scores by the last fit
   std::vector<std::pair<Setting, Setting>> standing_;  // settings, and what stands for them
@@ -177,7 +177,7 @@ json::object Tuner::Header() const {
         {"request_rate", options_.request_rate},
         {"burstiness", options_.burstiness},
         {"max_concurrency", options_.max_concurrency},
-        {"temperature", options_.temperature},
+        {"temperature", double{options_.temperature}},
         {"ignore_eos", options_.ignore_eos}}},
       {"objective", slo},
   };
@@ -584,7 +584,7 @@ Result<TuneResult> Tuner::Finish() {
   result.error = ErrorOfForecasts(result.candidates);
   result.defaults = defaults_;
   if (!costs_.empty()) result.step_error = costs_.rbegin()->second.cost.error();
-  result.settings = settings_.size() + left_out_;
+  result.settings = space_size_;
   result.left_out = left_out_;
   result.trials = trials_;
   result.spent_s = Spent();
@@ -604,6 +604,7 @@ Result<TuneResult> Tuner::Finish() {
 
 Result<TuneResult> Tuner::Run() {
   VIVACE_ASSIGN(std::vector<Setting> settings, SettingsOf(options_.space));
+  space_size_ = settings.size();
   for (const Setting& setting : settings) {
     const EngineConfig config = ConfigOf(setting);
     VIVACE_RETURN_IF_ERROR(Validate(config));

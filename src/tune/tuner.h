@@ -33,9 +33,9 @@
 namespace vivace::tune {
 
 struct TuneProgress {
-  std::string doing;    // "calibrating", "forecasting", "measuring 32 sequences, ..."
-  double share = 0;     // of the budget
-  std::string leading;  // the best so far; empty: none
+  std::string doing;         // "calibrating", "forecasting", "measuring 32 sequences, ..."
+  double share = 0;          // of the budget
+  std::string leading = {};  // the best so far; empty: none
 };
 
 struct TuneOptions {
