@@ -143,6 +143,10 @@ double Search::expected(size_t candidate) const { return std::exp(beliefs_[candi
 // The place with the greatest expected gain over what is believed of the best measured one, whose
 // luck is taken off it that way.
 std::optional<size_t> Search::Explore() {
+  if (!exploring_) {
+    why_done_ = "there was no time to try others";
+    return std::nullopt;
+  }
   if (tried_.size() >= std::min(options_.most_explored, places_.size())) {
     why_done_ = tried_.size() >= places_.size() ? "every setting was measured"
                                                 : "as many settings as wanted were tried";

@@ -44,6 +44,9 @@ class Search {
   // A measurement; 0 and below: it gave nothing.
   void Add(size_t candidate, double score);
 
+  // Only races from here on: time grows short.
+  void EndExploring() { exploring_ = false; }
+
   // Nothing: done, and why_done() says why.
   std::optional<size_t> Next();
   const std::string& why_done() const { return why_done_; }
@@ -80,6 +83,7 @@ class Search {
   std::vector<double> forecasts_;  // logarithms
   std::vector<Tried> tried_;       // in order of their first measurement
   size_t trials_ = 0;
+  bool exploring_ = true;
   std::vector<Belief> beliefs_;  // log of the score at each place, from Learn
   std::string why_done_;
 };

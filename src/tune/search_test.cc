@@ -153,6 +153,16 @@ TEST_F(TwoSettings, WhatGaveNothingNeverLeads) {
   EXPECT_NEAR(search_.expected(1), 90, 5);
 }
 
+TEST_F(TwoSettings, RacesOnlyWhenTimeGrowsShort) {
+  Search search({Place{2}, Place{9}}, {0}, {});
+  search.Forecast({100, 500});
+  search.Add(0, 100);
+  EXPECT_EQ(search.Next(), 1u);
+  search.EndExploring();
+  EXPECT_EQ(search.Next(), std::nullopt);
+  EXPECT_THAT(search.why_done(), HasSubstr("no time to try others"));
+}
+
 TEST_F(TwoSettings, EndsAtItsTrials) {
   Search search({Place{}, Place{1}}, {0}, {.most_trials = 1});
   search.Forecast({1, 1});

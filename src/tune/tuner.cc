@@ -38,6 +38,7 @@ constexpr double kCalibrationShare = 0.25, kMostCalibrationS = 60, kMostEachS = 
 constexpr double kTrialsInBudget = 40;  // the length of one follows from this
 constexpr double kLeastTrialS = 1, kMostTrialS = 60;
 constexpr double kForecastShare = 0.15;  // of the budget
+constexpr double kExploringShare = 0.7;  // likewise: what is left is for the race
 constexpr size_t kFirstRequests = 64, kLeastRequests = 8, kMostRequests = 20'000;
 constexpr double kHopeless = 3;     // times the leader's time after which a trial is given up
 constexpr double kUnknownSlow = 5;  // times the forecast's, before there is a leader
@@ -549,6 +550,7 @@ Status Tuner::Trials() {
       if (open != candidates_.end()) next = static_cast<size_t>(open - candidates_.begin());
       why_done_ = "every setting was measured";
     } else {
+      if (Spent() > kExploringShare * options_.budget_s) search_->EndExploring();
       next = search_->Next();
       why_done_ = search_->why_done();
     }
