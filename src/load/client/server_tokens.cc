@@ -44,8 +44,6 @@ class ServerCounter final : public TokenCounter {
       dialect_ = kLlamaServer;
       if (!Encode(kSample)) return tl::unexpected<Error>(std::move(sample.error()));
     }
-    VIVACE_ASSIGN(const auto ids, Encode(kSample));
-    VIVACE_ASSIGN(const std::string text, Decode(ids));
     return FindVocabulary();
   }
 
