@@ -352,6 +352,7 @@ Status FinishLoadOptions(LoadOptions* o) {
                 "--dataset-path is given and --dataset-name is random, which reads no file: name "
                 "its kind, such as --dataset-name jsonl, sharegpt or trace");
   }
+  VIVACE_ASSIGN([[maybe_unused]] const load::BodyWriter body, load::BodyWriter::Create(o->body));
   return load::CheckTarget(target);
 }
 

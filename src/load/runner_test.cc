@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "load/sim/sim_thread.h"
+#include "load/testing/sim_thread.h"
 #include "server/http/test_server.h"
 
 namespace vivace::load {

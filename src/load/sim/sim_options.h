@@ -34,7 +34,7 @@ struct SimOptions {
   double slow_start_s = 0;          // answers 503 for so long
   bool continuous_usage = true;     // false: a 400 that names the parameter
   bool null_server = false;         // answers whole at once, as fast as it can
-  SimFaults faults;
+  SimFaults faults = {};
 };
 
 // In range, or the sentence with the flag's name.
