@@ -26,6 +26,7 @@
 #include "tune/candidate.h"
 #include "tune/forecast.h"
 #include "tune/journal.h"
+#include "tune/step_cost.h"
 #include "tune/traffic.h"
 
 namespace vivace::tune {
