@@ -10,6 +10,7 @@ namespace {
 constexpr Verb kVerbs[] = {
     {"limits", BenchLimits, "what this machine can do: clock, bandwidth, multiply-adds, barriers"},
     {"steps", BenchSteps, "prompts and decoding steps of a model, as fractions of those limits"},
+    {"report", BenchReport, "tables and an HTML page again, from results of `bench serve`"},
     {"compare", BenchCompare, "reports of `bench serve` side by side, with intervals and verdicts"},
 };
 

@@ -13,6 +13,7 @@ namespace vivace::cli {
 
 int BenchLimits(std::span<const std::string> args);
 int BenchSteps(std::span<const std::string> args);
+int BenchReport(std::span<const std::string> args);
 int BenchCompare(std::span<const std::string> args);
 
 // "1,2,32k" as numbers; "none" as none of them. `field` names the flag in the error.
