@@ -1,6 +1,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "base/file_io.h"
 #include "cli/bench_commands.h"
 #include "cli/commands.h"
@@ -17,25 +22,25 @@ struct Options {
 };
 
 Command MakeCommand(Options* options) {
-  return {.name = "bench report",
-          .positional = "REPORT.json ...",
-          .summary = "Makes tables and pages again from saved results.",
-          .details =
-              "Runs of several files stand in one table. Distributions and the waterfall need "
-              "results made with\n--save-detailed. Result files of `vllm bench serve` are read as "
-              "well.\n\n"
-              "Examples:\n  vivace bench report run.json\n"
-              "  vivace bench report c1.json c4.json c8.json --html report.html\n"
-              "  vivace bench report run.json --compat guidellm",
-          .flags = {{"html", "PATH", "", "write one HTML file that needs nothing else",
-                     StoreText(&options->html)},
-                    {"csv", "PATH", "", "write a table, a row for each run",
-                     StoreText(&options->csv)},
-                    {"compat", "TOOL", "",
-                     "also print by the definitions of vllm, sglang, mlc, guidellm or aiperf",
-                     StoreText(&options->compat)},
-                    {"json", "", "off", "one JSON object instead of a table",
-                     StoreSwitch(&options->json)}}};
+  return {
+      .name = "bench report",
+      .positional = "REPORT.json ...",
+      .summary = "Makes tables and pages again from saved results.",
+      .details =
+          "Runs of several files stand in one table. Distributions and the waterfall need "
+          "results made with\n--save-detailed. Result files of `vllm bench serve` are read as "
+          "well.\n\n"
+          "Examples:\n  vivace bench report run.json\n"
+          "  vivace bench report c1.json c4.json c8.json --html report.html\n"
+          "  vivace bench report run.json --compat guidellm",
+      .flags = {
+          {"html", "PATH", "", "write one HTML file that needs nothing else",
+           StoreText(&options->html)},
+          {"csv", "PATH", "", "write a table, a row for each run", StoreText(&options->csv)},
+          {"compat", "TOOL", "",
+           "also print by the definitions of vllm, sglang, mlc, guidellm or aiperf",
+           StoreText(&options->compat)},
+          {"json", "", "off", "one JSON object instead of a table", StoreSwitch(&options->json)}}};
 }
 
 Status WriteFile(const std::string& path, std::string_view text) {
