@@ -104,7 +104,9 @@ void ReadFigures(const ObjectReader& in, Figures* f) {
           } else if constexpr (std::is_floating_point_v<T>) {
             f->*member = in.Number(field.name, field.may_lack ? -1 : 0);
           } else {
-            f->*member = static_cast<T>(in.Int(field.name, 0, 0, std::numeric_limits<T>::max()));
+            f->*member = static_cast<T>(
+                in.Int(field.name, 0, 0,
+                       std::min(kMostExact, static_cast<double>(std::numeric_limits<T>::max()))));
           }
         },
         field.member);

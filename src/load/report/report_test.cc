@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
+#include <cmath>
 
 #include "load/report/fields.h"
 #include "load/testing/make_run.h"
