@@ -10,6 +10,7 @@ namespace {
 constexpr Verb kVerbs[] = {
     {"serve", BenchServe, "latency, throughput and goodput of any server that speaks OpenAI's API"},
     {"max-rate", BenchMaxRate, "the highest rate at which a server keeps its promises"},
+    {"report", BenchReport, "tables and an HTML page again, from results of `bench serve`"},
     {"compare", BenchCompare, "reports of `bench serve` side by side, with intervals and verdicts"},
     {"simulate", BenchSimulate, "a server without a model, with given times and faults"},
     {"limits", BenchLimits, "what this machine can do: clock, bandwidth, multiply-adds, barriers"},

@@ -18,6 +18,7 @@ int BenchLatency(std::span<const std::string> args);
 int BenchServe(std::span<const std::string> args);
 int BenchMaxRate(std::span<const std::string> args);
 int BenchSimulate(std::span<const std::string> args);
+int BenchReport(std::span<const std::string> args);
 int BenchCompare(std::span<const std::string> args);
 
 // "1,2,32k" as numbers; "none" as none of them. `field` names the flag in the error.

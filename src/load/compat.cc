@@ -47,9 +47,12 @@ double PerLaterToken(const Record& r) {
 double PerToken(const Record& r) {
   return r.output_tokens > 0 ? Latency(r) / r.output_tokens : NAN;
 }
+double PerTokenToEnd(const Record& r) {
+  return r.output_tokens > 0 ? LatencyToEnd(r) / r.output_tokens : NAN;
+}
 double AfterFirstChunk(const Record& r) {
   const int32_t first = CountsTokens(r) ? r.chunk_tokens[0] : 1;
-  return r.output_tokens > first ? Seconds(r.last_ns - r.first_ns) / (r.output_tokens - first)
+  return r.output_tokens > first ? Seconds(r.ended_ns - r.first_ns) / (r.output_tokens - first)
                                  : NAN;
 }
 double SecondToken(const Record& r) {
@@ -187,7 +190,7 @@ Columns Sglang(const RunResult& run) {
 Columns Mlc(const RunResult& run) {
   static constexpr Metric kMetrics[] = {
       {"end_to_end_latency_s", LatencyToEnd, "end - sent"},
-      {"inter_token_latency_s", PerToken, "end-to-end latency / output tokens: contains TTFT"},
+      {"inter_token_latency_s", PerTokenToEnd, "end-to-end latency / output tokens: contains TTFT"},
       {"time_per_output_token_s", AfterFirstChunk,
        "(end-to-end - TTFT) / (output tokens - tokens of the first chunk)"},
       {"time_to_first_token_s", Ttft, "first chunk - sent"},

@@ -17,13 +17,18 @@ namespace vivace::load {
 // curl_global_init, once a process; before any other call of curl.
 void InitCurl();
 
-struct CurlDeleter {
-  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
+// Handles are all `void` to curl, so each kind has a deleter of its own.
+struct EasyDeleter {
+  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+};
+struct MultiDeleter {
   void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+};
+struct HeaderDeleter {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
-using EasyHandle = std::unique_ptr<CURL, CurlDeleter>;
-using HeaderList = std::unique_ptr<curl_slist, CurlDeleter>;
+using EasyHandle = std::unique_ptr<CURL, EasyDeleter>;
+using HeaderList = std::unique_ptr<curl_slist, HeaderDeleter>;
 
 class CurlDriver final : EventLoop::Handler {
  public:
@@ -53,7 +58,7 @@ class CurlDriver final : EventLoop::Handler {
   void Drain();
 
   EventLoop* const loop_;
-  const std::unique_ptr<CURLM, CurlDeleter> multi_;
+  const std::unique_ptr<CURLM, MultiDeleter> multi_;
   EventLoop::TimerKey timer_{};
   bool draining_ = false;
 };

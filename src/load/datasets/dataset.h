@@ -33,7 +33,7 @@ class TokenCounter {
 
 struct DatasetOptions {
   std::string name = "random";  // of Datasets()
-  std::string path;             // of a file
+  std::string path = {};        // of a file
   size_t num_prompts = 1000;    // requests; a file that has fewer gives fewer
   uint64_t seed = 0;
   int32_t input_len = 1024, output_len = 128;

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "base/limits.h"
 #include "load/datasets/dataset.h"

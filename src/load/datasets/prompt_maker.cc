@@ -71,15 +71,15 @@ Result<PromptMaker> PromptMaker::Create(const DatasetOptions& options, TokenCoun
 }
 
 Status PromptMaker::FindSpecialTokens() {
-  // An empty text may be refused; then a word's ids less the word's own tell nothing, and there are
-  // taken to be none.
-  if (const auto empty = counter_->Encode(""); empty) {
-    VIVACE_ASSIGN(const auto word, counter_->Encode("the"));
-    while (leading_ < empty->size() && leading_ < word.size() &&
-           (*empty)[leading_] == word[leading_]) {
-      ++leading_;
-    }
-    trailing_ = empty->size() - leading_;
+  // What two texts without a character in common share at their ends. (Encoding no text would tell
+  // at once, but servers refuse that.)
+  VIVACE_ASSIGN(const auto the, counter_->Encode("the"));
+  VIVACE_ASSIGN(const auto man, counter_->Encode("man"));
+  const size_t shortest = std::min(the.size(), man.size());
+  while (leading_ < shortest && the[leading_] == man[leading_]) ++leading_;
+  while (leading_ + trailing_ < shortest &&
+         the[the.size() - 1 - trailing_] == man[man.size() - 1 - trailing_]) {
+    ++trailing_;
   }
   around_ = static_cast<int32_t>(leading_ + trailing_);
   if (chat_) {

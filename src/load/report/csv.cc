@@ -2,23 +2,25 @@
 
 #include <cmath>
 
-#include "base/utf8.h"
 #include "load/report/fields.h"
 #include "load/report/report.h"
+#include "load/report/text.h"
 #include "load/validity.h"
 
 namespace vivace::load {
 namespace {
 
-// RFC 4180; a text that a spreadsheet would take for a formula gets a quote in front.
+constexpr size_t kMostCharacters = 1'000;
+
+// RFC 4180, one line; a text that a spreadsheet would take for a formula gets a quote in front.
 std::string Quoted(std::string_view text) {
   std::string out = "\"";
   if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) {
     out += '\'';
   }
-  for (char c : utf8::Repair(text)) {
+  for (char c : Printable(text, kMostCharacters)) {
     if (c == '"') out += '"';
-    out += c == '\0' ? ' ' : c;
+    out += c;
   }
   return out + "\"";
 }

@@ -2,8 +2,10 @@
 // there stays at its default, so that a result file of vLLM's reads as far as it goes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -102,7 +104,9 @@ void ReadFigures(const ObjectReader& in, Figures* f) {
           } else if constexpr (std::is_floating_point_v<T>) {
             f->*member = in.Number(field.name, field.may_lack ? -1 : 0);
           } else {
-            f->*member = static_cast<T>(in.Int(field.name, 0, 0, std::numeric_limits<T>::max()));
+            f->*member = static_cast<T>(
+                in.Int(field.name, 0, 0,
+                       std::min(kMostExact, static_cast<double>(std::numeric_limits<T>::max()))));
           }
         },
         field.member);
@@ -264,6 +268,39 @@ std::vector<RequestRecord> RecordsOfVllm(const ObjectReader& in) {
   return records;
 }
 
+// What vLLM's file does not say and its arrays do.
+void CompleteFromRecords(bool has_starts, RunResult* run) {
+  const Figures of_records = ComputeFigures(run->records, {});
+  Figures& f = run->figures;
+  for (const LatencyField& latency : LatencyFields()) {
+    const Distribution& from = of_records.*latency.member;
+    Distribution& to = f.*latency.member;
+    // Their clock starts when a request is sent: of queueing these records know nothing.
+    if (latency.name.ends_with("queue") || latency.name == "send_lag" || from.n == 0) continue;
+    if (to.n == 0) {
+      to = from;
+      continue;
+    }
+    to.n = from.n;
+    for (const StatField& stat : StatFields()) {
+      if (std::isnan(to.*stat.member)) to.*stat.member = from.*stat.member;
+    }
+  }
+  f.tokens_per_chunk = of_records.tokens_per_chunk;
+  f.failures = of_records.failures;
+  if (!has_starts) return;
+  f.peak_concurrency = of_records.peak_concurrency;
+  f.mean_concurrency = of_records.mean_concurrency;
+  f.steady_s = of_records.steady_s;
+  f.steady_output_throughput = of_records.steady_output_throughput;
+}
+
+std::string LabelOf(const RunResult& run) {
+  if (run.max_concurrency > 0) return fmt::format("c={}", run.max_concurrency);
+  if (run.request_rate > 0) return fmt::format("rate {:g}/s", run.request_rate);
+  return "all at once";
+}
+
 Result<RunResult> ReadRun(const object& from) {
   Status status;
   const ObjectReader in(from, &status);
@@ -279,7 +316,12 @@ Result<RunResult> ReadRun(const object& from) {
     if (!status) break;
     run.records.push_back(ReadRecord(in.Of(item, "requests")));
   }
-  if (run.records.empty()) run.records = RecordsOfVllm(in);
+  if (run.records.empty()) {
+    run.records = RecordsOfVllm(in);
+    if (!run.records.empty()) CompleteFromRecords(in.Find("start_times") != nullptr, &run);
+  }
+  if (run.figures.requests == 0) run.figures.requests = in.Int("num_prompts", 0, 0);
+  if (run.label.empty()) run.label = LabelOf(run);
   if (!status) return tl::unexpected<Error>(status.error());
   return run;
 }

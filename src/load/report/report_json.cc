@@ -56,10 +56,10 @@ void Member(JsonWriter& json, const Figures& figures, const FigureField& field) 
       [&](auto member) {
         const auto value = figures.*member;
         using T = std::decay_t<decltype(value)>;
-        if (field.may_lack && value < 0) {
-          json.Null();
-        } else if constexpr (std::is_same_v<T, bool>) {
+        if constexpr (std::is_same_v<T, bool>) {
           json.Bool(value);
+        } else if (field.may_lack && value < 0) {
+          json.Null();
         } else if constexpr (std::is_floating_point_v<T>) {
           json.Number(value);
         } else {

@@ -110,7 +110,7 @@ PlotSeries Percentiles(const std::vector<double>& sorted) {
   return series;
 }
 
-std::string Distribution(const std::vector<const RunResult*>& runs, const Latency& latency) {
+std::string CumulativePlot(const std::vector<const RunResult*>& runs, const Latency& latency) {
   Plot plot;
   plot.x_from_zero = true;
   plot.y_max = 100;
@@ -251,7 +251,7 @@ std::vector<std::string> DistributionPlots(const std::vector<RunResult>& runs) {
   std::vector<std::string> plots;
   const std::vector<const RunResult*> curves = Curves(runs);
   for (const Latency& latency : kLatencies) {
-    std::string plot = Distribution(curves, latency);
+    std::string plot = CumulativePlot(curves, latency);
     if (!plot.empty()) plots.push_back(std::move(plot));
   }
   return plots;

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
+#include <cmath>
 
 #include "load/report/fields.h"
 #include "load/testing/make_run.h"
@@ -162,8 +164,13 @@ TEST(ReadReport, AResultOfVllm) {
   EXPECT_EQ(run.request_rate, 0);
   EXPECT_DOUBLE_EQ(run.figures.ttft_ms.mean, 375);
   EXPECT_DOUBLE_EQ(run.figures.ttft_ms.p50, 375);
-  EXPECT_TRUE(std::isnan(run.figures.ttft_ms.p90));
-  EXPECT_EQ(run.figures.e2el_ms.n, 0);
+  // What the file does not say comes from its arrays.
+  EXPECT_DOUBLE_EQ(run.figures.ttft_ms.p90, 475);
+  EXPECT_EQ(run.figures.itl_ms.n, 3);
+  EXPECT_DOUBLE_EQ(run.figures.e2el_ms.max, 800);
+  EXPECT_EQ(run.figures.requests, 2);
+  EXPECT_EQ(run.figures.failures.at("boom"), 1);
+  EXPECT_EQ(run.label, "c=2");
   ASSERT_EQ(run.records.size(), 3u);
   EXPECT_DOUBLE_EQ(TimesOf(run.records[0]).ttft_ms, 500);
   EXPECT_DOUBLE_EQ(TimesOf(run.records[0]).tpot_ms, 150);

@@ -16,35 +16,35 @@ namespace vivace::load {
 
 struct PlotPoint {
   double x = 0, y = 0;
-  std::string label;  // beside the point; empty: none
-  std::string title;  // shown when pointed at; empty: "x, y"
+  std::string label = {};  // beside the point; empty: none
+  std::string title = {};  // shown when pointed at; empty: "x, y"
 };
 
 struct PlotSeries {
   enum class Kind { kLine, kPoints, kLineAndPoints, kStep } kind = Kind::kLineAndPoints;
-  std::string name;  // in the legend; empty: not there
-  std::vector<PlotPoint> points;
+  std::string name = {};  // in the legend; empty: not there
+  std::vector<PlotPoint> points = {};
   int color = -1;  // index of the palette; -1: by order
 };
 
 struct Plot {
-  std::string title;             // above, and what a screen reader says
-  std::string x_label, y_label;  // with units
+  std::string title = {};                  // above, and what a screen reader says
+  std::string x_label = {}, y_label = {};  // with units
   bool log_x = false, log_y = false;
   bool x_from_zero = true, y_from_zero = true;  // on linear axes
   double y_max = 0;                             // 0: by the data
   int width = 560, height = 320;
-  std::vector<PlotSeries> series;
+  std::vector<PlotSeries> series = {};
 };
 std::string SvgPlot(const Plot& plot);
 
 struct HeatMap {
-  std::string title, x_label, y_label, value_label;
-  std::vector<std::string> columns, rows;         // names of the cells' places
-  std::vector<double> values;                     // rows x columns, row by row; NaN: nothing there
-  std::vector<std::string> texts;                 // in the cells; empty: the values
-  std::vector<std::pair<size_t, size_t>> marked;  // (row, column) with a frame: winners
-  bool high_is_good = true;                       // dark end of the scale
+  std::string title = {}, x_label = {}, y_label = {}, value_label = {};
+  std::vector<std::string> columns = {}, rows = {};  // names of the cells' places
+  std::vector<double> values = {};      // rows x columns, row by row; NaN: nothing there
+  std::vector<std::string> texts = {};  // in the cells; empty: the values
+  std::vector<std::pair<size_t, size_t>> marked = {};  // (row, column) with a frame: winners
+  bool high_is_good = true;                            // dark end of the scale
   int width = 560;
 };
 std::string SvgHeatMap(const HeatMap& map);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "load/compat.h"
 #include "load/report/fields.h"
@@ -52,8 +51,7 @@ class Block {
  public:
   void Rule(std::string_view title, char fill) {
     const std::string middle = fmt::format("{{:{}^{}}}\n", fill, kWidth);
-    out_ += fmt::format(fmt::runtime(middle),
-                        title.empty() ? std::string() : fmt::format(" {} ", title));
+    out_ += fmt::format(fmt::runtime(middle), title);
   }
   void Row(std::string_view name, const std::string& value) {
     out_ += fmt::format("{:<40} {:<9}\n", fmt::format("{}:", name), value);
@@ -108,7 +106,7 @@ void Latency(Block& block, const Section& section, const Figures& f) {
 
 std::string OneRun(const RunResult& run) {
   Block block;
-  block.Rule("Serving Benchmark Result", '=');
+  block.Rule(" Serving Benchmark Result ", '=');
   Totals(block, run);
   for (const Section& section : kSections) Latency(block, section, run.figures);
   block.Rule("", '=');
@@ -139,12 +137,12 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
 
 struct Column {
   std::string_view head;
-  std::function<double(const RunResult&)> value;
+  double (*value)(const RunResult&);
 };
 
 double OfN(const Distribution& d, double value) { return d.n > 0 ? value : NAN; }
 
-const Column kColumns[] = {
+constexpr Column kColumns[] = {
     {"ok", [](const RunResult& r) { return static_cast<double>(r.figures.completed); }},
     {"failed", [](const RunResult& r) { return static_cast<double>(r.figures.failed); }},
     {"req/s", [](const RunResult& r) { return r.figures.request_throughput; }},

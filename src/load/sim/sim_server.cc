@@ -246,7 +246,7 @@ void Server::Arm() {
 }
 
 void Server::Tick() {
-  armed_ns_ = 0;
+  armed_ns_ = 1;  // earlier than all: what is scheduled below is armed for at the end
   const int64_t now_ns = SteadyNanos();
   while (!due_.empty() && due_.begin()->first <= now_ns) {
     const uint64_t id = due_.begin()->second;
@@ -254,6 +254,7 @@ void Server::Tick() {
     const auto found = jobs_.find(id);  // it may have ended since
     if (found != jobs_.end()) Step(id, *found->second);
   }
+  armed_ns_ = 0;
   Arm();
 }
 
