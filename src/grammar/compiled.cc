@@ -43,8 +43,8 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
     }
     if (const std::string rule = out->automaton_->EndlessRule(); !rule.empty()) {
       return refuse("grammar_endless",
-                    fmt::format("no output can be complete: '{}' never ends, or needs characters "
-                                "that the model's vocabulary cannot spell",
+                    fmt::format("no output can be complete: '{}' never ends, is too long, or needs "
+                                "characters that the model's vocabulary cannot spell",
                                 rule));
     }
     if (const std::string rule = out->automaton_->LeftRecursiveRule(); !rule.empty()) {

@@ -16,7 +16,8 @@ constexpr std::string_view kMethods = "GET, HEAD, POST, OPTIONS";
 constexpr const char* kMaxAge = "600";  // seconds a browser may remember a preflight
 // What scripts may read of an answer beyond the few that are always open.
 constexpr const char* kExposed =
-    "x-request-id, x-vivace-ignored, server-timing, retry-after, www-authenticate";
+    "x-request-id, x-vivace-ignored, x-vivace-clamped, x-vivace-renamed, "
+    "x-vivace-truncated-prompt-tokens, server-timing, retry-after, www-authenticate";
 
 Status CheckEntries(const std::vector<std::string>& entries, const char* flag,
                     bool (*good)(std::string_view), const char* wanted) {
