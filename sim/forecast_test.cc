@@ -91,7 +91,7 @@ TEST(ForecastAgainstSimulator, IsNearOnAMachineOfAnotherForm) {
     const StepTimer machine(speed, seed);
     for (const int32_t seqs : {2, 8, 16}) {
       for (const int32_t tokens : {64, 512}) {
-        const load::Figures truth = Run(
+        const load::Figures truth = FiguresOf(
             traffic, seqs, tokens, [&](const StepPlan& plan) { return machine.Cost(plan) * 1e-9; });
         const load::Figures forecast = FiguresOf(traffic, seqs, tokens, [&](const StepPlan& plan) {
           return cost.Seconds(bench::ShapeOf(plan));
