@@ -18,7 +18,8 @@ std::string UserCacheFolder();
 // token has is left out.
 hub::HubConfig HubFromEnvironment();
 
-// VIVACE_API_KEY, else VLLM_API_KEY; VIVACE_ADMIN_API_KEY. Empty: none.
+// VIVACE_API_KEY, else VLLM_API_KEY: what our server asks for, and what `chat` says to one.
+// VIVACE_ADMIN_API_KEY. Empty: none.
 std::string ApiKeyOfEnvironment();
 std::string AdminKeyOfEnvironment();
 // OPENAI_API_KEY, for servers of others. Empty: none.

@@ -85,6 +85,18 @@ Status StoreQuantization(const std::string& text, EngineConfig* config) {
   return BadValue("quantization", text, "none, q8_0, q5_1, q5_0, q4_1 or q4_0");
 }
 
+Status StorePingInterval(const std::string& text, ServeOptions* options) {
+  constexpr int kMostSeconds = 3600;
+  int seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 0 ||
+      seconds > kMostSeconds) {
+    return BadValue("sse-ping-interval", text, "seconds from 0 to 3600");
+  }
+  options->server.service.ping_interval_ms = seconds * 1000;
+  return {};
+}
+
 Status StoreLogFormat(const std::string& text, log::Format* format) {
   if (text != "text" && text != "json") return BadValue("log-format", text, "text or json");
   *format = text == "json" ? log::Format::kJson : log::Format::kText;
@@ -210,6 +222,12 @@ Command ServeCommand(ServeOptions* options) {
   command.flags.push_back(
       Count("shutdown-timeout", fmt::to_string(options->server.shutdown_timeout_s),
             "seconds running answers may take after SIGTERM", &options->server.shutdown_timeout_s));
+  command.flags.push_back(
+      {"sse-ping-interval", "SECONDS",
+       fmt::to_string(options->server.service.ping_interval_ms / 1000),
+       "a stream that has nothing to say for so long sends a ping, so that proxies keep it; 0: "
+       "none",
+       [options](const std::string& text) { return StorePingInterval(text, options); }});
   for (Flag& flag : AccessFlags(&options->server)) command.flags.push_back(std::move(flag));
   command.flags.push_back(
       {"log-format", "FORMAT", "text", "text or json",

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "grammar/constraint.h"
+#include "grammar/token_spelling.h"
 #include "grammar/tracker.h"
 
 namespace vivace::grammar {
@@ -53,15 +54,16 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
     Tracker tracker(out->automaton_);
     if (tracker.Finished()) return refuse("grammar_empty", "its only output is the empty one");
     std::string shortest;
-    std::vector<TokenId> tokens;
-    if (!tracker.Shortest(limits::kMaxGrammarShortest, &shortest) ||
-        !out->vocabulary_->Tokenize(shortest, &tokens)) {
+    TokenSpelling spelling(*out->vocabulary_);
+    const bool known = tracker.Shortest(limits::kMaxGrammarShortest, &shortest);
+    if (known) spelling.Set(shortest);
+    if (!known || spelling.tokens() == TokenSpelling::kNone) {
       return refuse("grammar_too_long", "its shortest output cannot be written in tokens");
     }
-    out->shortest_tokens_ = static_cast<int32_t>(tokens.size());
+    out->shortest_tokens_ = spelling.tokens();
     return out;
   } catch (const std::exception&) {
-    return refuse("grammar_too_complex", "it takes too much memory");
+    return refuse("grammar_too_costly", "it takes too much memory");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/trim.h"
 #include "server/http/error_body.h"
 #include "server/http/policy.h"
 
@@ -56,12 +57,6 @@ std::string Joined(const std::vector<std::string>& entries) {
     if (!text.empty()) text += ", ";
     text += entry;
   }
-  return text;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
 }
 

@@ -152,7 +152,7 @@ Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
                                .prefix_caching = engine->config().enable_prefix_caching &&
                                                  !engine->limits().recurrent}),
       admission_(AdmissionFor(*engine, options.admission)),
-      dispatcher_(engine),
+      dispatcher_(engine, options.ping_interval_ms),
       router_(MakeRoutes()),
       openapi_(OpenApiDocument(router_.routes(), VIVACE_VERSION)),
       id_prefix_(RandomPrefix()),
@@ -266,7 +266,7 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
 
 HttpServer::Refusal Service::CheckRoute(const HttpRequest& request) {
   const Router::Match match = router_.Find(request.method, request.path);
-  const ErrorShape shape = match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi;
+  const ErrorShape shape = match.route != nullptr ? match.route->errors : ShapeOfPath(request.path);
   if (auto refusal = access_.Check(Router::AccessOf(match), request, shape)) {
     metrics_.CountRejection(Rejection::kNoAccess);
     metrics_.CountResponse(refusal->status);
@@ -274,7 +274,7 @@ HttpServer::Refusal Service::CheckRoute(const HttpRequest& request) {
   }
   HttpServer::Refusal verdict;
   if (match.route == nullptr) {
-    verdict = RefusalOf(match.status, Router::ErrorOf(match, request.method, request.path));
+    verdict = RefusalOf(match.status, Router::ErrorOf(match, request.method, request.path), shape);
     if (!match.allow.empty()) verdict.headers.emplace_back("allow", match.allow);
     metrics_.CountRejection(Rejection::kNoRoute);
     metrics_.CountResponse(verdict.status);
@@ -356,12 +356,12 @@ void Service::Embed(Endpoint endpoint, const ExchangePtr& exchange) {
         return PrepareEmbedding(endpoint, body, model_, engine_->limits().hidden);
       },
       [this, endpoint](const std::shared_ptr<Call>& call, auto prepared) {
-        Start(call.get(), endpoint, std::move(prepared),
-              [&](auto request, AnswerIdentity identity) {
-                return std::make_shared<Embedding>(
-                    Embedding::Context{engine_, &metrics_, call->arrived_ns}, call->exchange,
-                    call->ticket, std::move(request), std::move(identity));
-              });
+        Start(
+            call.get(), endpoint, std::move(prepared), [&](auto request, AnswerIdentity identity) {
+              return std::make_shared<Embedding>(
+                  Embedding::Context{engine_, &metrics_, &records_, call->arrived_ns, call->owner},
+                  call->exchange, call->ticket, std::move(request), std::move(identity));
+            });
       });
 }
 
@@ -538,8 +538,8 @@ void Service::Refuse(Exchange& exchange, const Error& error) {
   CountRefusal(error);
   const HttpRequest& request = exchange.request();
   const Router::Match match = router_.Find(request.method, request.path);
-  SendError(exchange, error, match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi,
-            RetryAfter());
+  SendError(exchange, error,
+            match.route != nullptr ? match.route->errors : ShapeOfPath(request.path), RetryAfter());
 }
 
 // Of this moment; the HTTP layer's own refusals say the same.

@@ -27,8 +27,11 @@
 
 namespace vivace::server {
 
+inline constexpr int kDefaultPingIntervalMs = 15'000;
+
 struct ServiceOptions {
   int prep_threads = 1;
+  int ping_interval_ms = kDefaultPingIntervalMs;     // of silent streams; 0: no pings
   AdmissionLimits admission = {};                    // zero: from the engine's configuration
   std::shared_ptr<const AccessKeys> keys = nullptr;  // null: everything is open
   bool public_metrics = false;
