@@ -9,6 +9,8 @@
 #include <numbers>
 #include <utility>
 
+#include "bench/statistics.h"
+
 namespace vivace::tune {
 namespace {
 
@@ -16,9 +18,9 @@ constexpr double kLeastScore = 1e-9;
 constexpr double kLength = 2.5;           // octaves over which a forecast's error forgets
 constexpr double kLeastDeviation = 0.04;  // forecasts are never thought better than this
 constexpr double kFirstDeviation = 0.15;  // and this good before there is anything to go by
-constexpr double kMostRatio = 1;          // of a score to its forecast, as a logarithm
-constexpr double kFirstNoise = 0.015;     // of a measurement, before any was repeated,
-constexpr double kFirstWeight = 3;        // which counts as much as that many repeats
+constexpr double kMostRatio = 1;  // of a score to its forecast, from the middle one; a logarithm
+constexpr double kFirstNoise = 0.015;  // of a measurement, before any was repeated,
+constexpr double kFirstWeight = 3;     // which counts as much as that many repeats
 
 double NormalDensity(double z) { return std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi); }
 double NormalBelow(double z) { return std::erfc(-z / std::numbers::sqrt2) / 2; }
@@ -87,16 +89,20 @@ double Search::ErrorOf(const Tried& tried) const {
 // moves a score by more than any forecast is off: neither may drown what the others say.
 void Search::Learn() {
   std::vector<Observation> seen;
-  double sum = 0;
+  std::vector<double> ratios;
   for (const Tried& tried : tried_) {
     if (MeanOf(tried) <= std::log(kLeastScore)) continue;
-    const double ratio =
-        std::clamp(MeanOf(tried) - forecasts_[tried.candidate], -kMostRatio, kMostRatio);
-    seen.push_back({.place = places_[tried.candidate], .value = ratio, .noise = ErrorOf(tried)});
-    sum += ratio;
+    ratios.push_back(MeanOf(tried) - forecasts_[tried.candidate]);
+    seen.push_back(
+        {.place = places_[tried.candidate], .value = ratios.back(), .noise = ErrorOf(tried)});
   }
+  const double middle = bench::Median(ratios);
   const auto n = static_cast<double>(seen.size());
-  const double mean = seen.empty() ? 0 : sum / n;
+  double mean = 0;
+  for (Observation& o : seen) {
+    o.value = std::clamp(o.value, middle - kMostRatio, middle + kMostRatio);
+    mean += o.value / n;
+  }
   double squares = kFirstDeviation * kFirstDeviation;  // counts as one observation
   for (const Observation& o : seen) squares += (o.value - mean) * (o.value - mean);
   const double deviation = std::max(std::sqrt(squares / (n + 1)), kLeastDeviation);
