@@ -43,6 +43,7 @@ constexpr double kExploringShare = 0.7;  // likewise: what is left is for the ra
 constexpr size_t kFirstRequests = 64, kLeastRequests = 8, kMostRequests = 20'000;
 constexpr double kHopeless = 3;          // times the leader's time after which a trial is given up
 constexpr double kLeastHopelessS = 0.5;  // and never before
+constexpr double kUnknownSlowS = 10;     // beside
 constexpr double kUnknownSlow = 5;       // times the forecast's, before there is a leader
 constexpr double kChance = 0.7;  // of the best forecast: below, a setting is not forecast again
 constexpr uint64_t kOrderSeed = 11;
@@ -468,13 +469,18 @@ void Tuner::TakeTrial(size_t candidate, Trial trial) {
   candidates_[candidate].trials.push_back(std::move(trial));
 }
 
-// A candidate whose time is this much worse than the leader's needs no exact figure.
+// A candidate whose time is this much worse than the leader's needs no exact figure; and none may
+// take more than what is left, the first (which is the defaults) half of it.
 double Tuner::MostSeconds(size_t candidate) const {
   if (options_.full_grid) return 0;
+  const double left = std::max(options_.budget_s - Spent(), kLeastTrialS);
   const auto leader = search_->leader();
-  const double forecast = candidates_[candidate].forecast.elapsed_s;
-  if (!leader) return kUnknownSlow * forecast + 10;
-  return kHopeless * candidates_[*leader].trials.front().measured.elapsed_s + kLeastHopelessS;
+  if (!leader) {
+    const double forecast = candidates_[candidate].forecast.elapsed_s;
+    return std::min(kUnknownSlow * forecast + kUnknownSlowS, std::max(left / 2, kLeastTrialS));
+  }
+  const double best = candidates_[*leader].trials.front().measured.elapsed_s;
+  return std::min(kHopeless * best + kLeastHopelessS, left);
 }
 
 // The first pages of the cache, the threads' stacks, the clock: not the trial's.
@@ -486,8 +492,9 @@ Status Tuner::WarmUp(bench::OfflineEngine* engine) {
     warm.requests.push_back(
         {.prompt = load::PromptIds(prompt.begin(), prompt.end()), .output_tokens = kWarmUpTokens});
   }
-  VIVACE_ASSIGN(const bench::OfflineRun run,
-                engine->Run(warm, {.temperature = options_.temperature, .stop = options_.stop}));
+  VIVACE_ASSIGN(const bench::OfflineRun run, engine->Run(warm, {.temperature = options_.temperature,
+                                                                .most_seconds = kMostTrialS,
+                                                                .stop = options_.stop}));
   engine->ResetPrefixCache();
   return {};
 }
