@@ -69,8 +69,8 @@ tune::StepCost Learn(const MachineSpeed& speed, uint64_t seed) {
   return tune::StepCost::Fit(samples);
 }
 
-load::Figures Run(const tune::Traffic& traffic, int32_t seqs, int32_t tokens,
-                  const std::function<double(const StepPlan&)>& seconds) {
+load::Figures FiguresOf(const tune::Traffic& traffic, int32_t seqs, int32_t tokens,
+                        const std::function<double(const StepPlan&)>& seconds) {
   const auto run = tune::Forecast({.scheduler = {.max_num_seqs = seqs,
                                                  .max_num_batched_tokens = tokens,
                                                  .max_model_len = 2048,
@@ -91,9 +91,9 @@ TEST(ForecastAgainstSimulator, IsNearOnAMachineOfAnotherForm) {
     const StepTimer machine(speed, seed);
     for (const int32_t seqs : {2, 8, 16}) {
       for (const int32_t tokens : {64, 512}) {
-        const load::Figures truth = Run(
+        const load::Figures truth = FiguresOf(
             traffic, seqs, tokens, [&](const StepPlan& plan) { return machine.Cost(plan) * 1e-9; });
-        const load::Figures forecast = Run(traffic, seqs, tokens, [&](const StepPlan& plan) {
+        const load::Figures forecast = FiguresOf(traffic, seqs, tokens, [&](const StepPlan& plan) {
           return cost.Seconds(bench::ShapeOf(plan));
         });
         EXPECT_NEAR(forecast.output_throughput / truth.output_throughput, 1, 0.08)

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "bench/offline.h"
 #include "bench/offline_report.h"
 #include "cli/bench_commands.h"
@@ -120,6 +121,7 @@ int BenchLatency(std::span<const std::string> args) {
     return kExitUsage;
   }
   StopFlag stop;
+  log::Configure({.level = log::Level::kWarn});  // figures are what is wanted
   const auto report = Measure(&options, parsed->positionals[0], stop);
   if (!report) return Refuse(report.error());
   fmt::print("{}", bench::Text(*report));

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "base/load_limits.h"
+#include "base/log.h"
 #include "bench/offline.h"
 #include "bench/offline_report.h"
 #include "cli/bench_commands.h"
@@ -100,6 +101,7 @@ int BenchThroughput(std::span<const std::string> args) {
     return kExitUsage;
   }
   StopFlag stop;
+  log::Configure({.level = log::Level::kWarn});  // figures are what is wanted
   const auto report = Measure(&options, parsed->positionals[0], stop);
   if (!report) return Refuse(report.error());
   fmt::print("{}", bench::Text(*report));

@@ -8,6 +8,7 @@
 #include "base/cpu.h"
 #include "base/limits.h"
 #include "base/load_limits.h"
+#include "base/log.h"
 #include "cli/bench_commands.h"
 #include "cli/commands.h"
 #include "cli/duration.h"
@@ -248,6 +249,7 @@ int Tune(std::span<const std::string> args) {
     return kExitUsage;
   }
   StopFlag stop;
+  log::Configure({.level = log::Level::kWarn});  // figures are what is wanted
   const auto result = Run(&options, parsed->positionals[0], args, stop);
   if (!result) return Refuse(result.error());
   Print(*result, options);

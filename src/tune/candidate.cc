@@ -9,8 +9,6 @@
 namespace vivace::tune {
 namespace {
 
-constexpr double kLeastScore = 1e-9;
-
 // Larger is better in each.
 struct Goods {
   double throughput, ttft, itl;
@@ -35,17 +33,17 @@ double ErrorOf(double forecast, double measured) {
 void Summarise(const Objective& objective, Candidate* candidate) {
   std::vector<std::pair<double, size_t>> scores;
   candidate->kept = true;
-  double logs = 0;
+  std::vector<double> values;
   for (size_t i = 0; i < candidate->trials.size(); ++i) {
     const Measured& measured = candidate->trials[i].measured;
     const Score score = objective.Of(measured.figures, measured.partial);
     scores.emplace_back(score.value, i);
-    logs += std::log(std::max(score.value, kLeastScore));
+    values.push_back(score.value);
     candidate->kept = candidate->kept && score.kept;
   }
   std::ranges::sort(scores);
   candidate->measured = candidate->trials[scores[scores.size() / 2].second].measured;
-  candidate->score = std::exp(logs / static_cast<double>(scores.size()));
+  candidate->score = bench::Median(std::move(values));
   candidate->broken = objective.Of(candidate->measured.figures, candidate->measured.partial).broken;
 }
 

@@ -21,7 +21,7 @@ struct Candidate {
   std::vector<Trial> trials = {};
   // Of all trials, by Summarise:
   Measured measured = {};                // the one with the middle score
-  double score = 0;                      // geometric mean; 0: not measured
+  double score = 0;                      // median; 0: not measured
   bool kept = false;                     // every trial kept every promise
   std::vector<std::string> broken = {};  // else what the middle one broke
   bool front =

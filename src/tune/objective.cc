@@ -13,7 +13,8 @@ constexpr double kBroken = 0.5;  // of the throughput, at the edge of the promis
 }  // namespace
 
 Score Objective::Of(const load::Figures& figures, bool partial) const {
-  if (figures.completed == 0) return {.value = 0, .kept = false, .broken = {"nothing completed"}};
+  if (figures.completed == 0 && (latency_ || figures.output_throughput <= 0))
+    return {.value = 0, .kept = false, .broken = {"nothing completed"}};
   if (latency_) {
     // Whoever was not served by the end would have taken longest.
     const double share =

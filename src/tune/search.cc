@@ -9,6 +9,8 @@
 #include <numbers>
 #include <utility>
 
+#include "bench/statistics.h"
+
 namespace vivace::tune {
 namespace {
 
@@ -16,9 +18,10 @@ constexpr double kLeastScore = 1e-9;
 constexpr double kLength = 2.5;           // octaves over which a forecast's error forgets
 constexpr double kLeastDeviation = 0.04;  // forecasts are never thought better than this
 constexpr double kFirstDeviation = 0.15;  // and this good before there is anything to go by
-constexpr double kMostRatio = 1;          // of a score to its forecast, as a logarithm
-constexpr double kFirstNoise = 0.015;     // of a measurement, before any was repeated,
-constexpr double kFirstWeight = 3;        // which counts as much as that many repeats
+constexpr double kMostRatio = 1;  // of a score to its forecast, from the middle one; a logarithm
+constexpr double kStall = 0.25;   // a measurement further off than this was no measurement
+constexpr double kFirstNoise = 0.015;  // of a measurement, before any was repeated,
+constexpr double kFirstWeight = 3;     // which counts as much as that many repeats
 
 double NormalDensity(double z) { return std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi); }
 double NormalBelow(double z) { return std::erfc(-z / std::numbers::sqrt2) / 2; }
@@ -63,17 +66,16 @@ const Search::Tried* Search::Find(size_t candidate) const {
   return found == tried_.end() ? nullptr : &*found;
 }
 
-double Search::MeanOf(const Tried& tried) {
-  double sum = 0;
-  for (const double value : tried.logs) sum += value;
-  return sum / static_cast<double>(tried.logs.size());
-}
+double Search::MiddleOf(const Tried& tried) { return bench::Median(tried.logs); }
 
 double Search::noise() const {
   double squares = kFirstWeight * kFirstNoise * kFirstNoise, weight = kFirstWeight;
   for (const Tried& tried : tried_) {
-    const double mean = MeanOf(tried);
-    for (const double value : tried.logs) squares += (value - mean) * (value - mean);
+    const double middle = MiddleOf(tried);
+    for (const double value : tried.logs) {
+      const double off = std::min(std::abs(value - middle), kStall);
+      squares += off * off;
+    }
     weight += static_cast<double>(tried.logs.size()) - 1;
   }
   return std::sqrt(squares / weight);
@@ -87,16 +89,20 @@ double Search::ErrorOf(const Tried& tried) const {
 // moves a score by more than any forecast is off: neither may drown what the others say.
 void Search::Learn() {
   std::vector<Observation> seen;
-  double sum = 0;
+  std::vector<double> ratios;
   for (const Tried& tried : tried_) {
-    if (MeanOf(tried) <= std::log(kLeastScore)) continue;
-    const double ratio =
-        std::clamp(MeanOf(tried) - forecasts_[tried.candidate], -kMostRatio, kMostRatio);
-    seen.push_back({.place = places_[tried.candidate], .value = ratio, .noise = ErrorOf(tried)});
-    sum += ratio;
+    if (MiddleOf(tried) <= std::log(kLeastScore)) continue;
+    ratios.push_back(MiddleOf(tried) - forecasts_[tried.candidate]);
+    seen.push_back(
+        {.place = places_[tried.candidate], .value = ratios.back(), .noise = ErrorOf(tried)});
   }
+  const double middle = bench::Median(ratios);
   const auto n = static_cast<double>(seen.size());
-  const double mean = seen.empty() ? 0 : sum / n;
+  double mean = 0;
+  for (Observation& o : seen) {
+    o.value = std::clamp(o.value, middle - kMostRatio, middle + kMostRatio);
+    mean += o.value / n;
+  }
   double squares = kFirstDeviation * kFirstDeviation;  // counts as one observation
   for (const Observation& o : seen) squares += (o.value - mean) * (o.value - mean);
   const double deviation = std::max(std::sqrt(squares / (n + 1)), kLeastDeviation);
@@ -109,8 +115,8 @@ void Search::Learn() {
 }
 
 std::optional<size_t> Search::leader() const {
-  const auto best = std::ranges::max_element(tried_, {}, MeanOf);
-  if (best == tried_.end() || MeanOf(*best) <= std::log(kLeastScore)) return std::nullopt;
+  const auto best = std::ranges::max_element(tried_, {}, MiddleOf);
+  if (best == tried_.end() || MiddleOf(*best) <= std::log(kLeastScore)) return std::nullopt;
   return best->candidate;
 }
 
@@ -121,10 +127,10 @@ std::vector<size_t> Search::rivals() const {
   const Tried& first = *Find(*best);
   for (const Tried& tried : tried_) {
     const double error = std::hypot(ErrorOf(first), ErrorOf(tried));
-    if (tried.candidate != *best && MeanOf(first) - MeanOf(tried) < kSure * error)
+    if (tried.candidate != *best && MiddleOf(first) - MiddleOf(tried) < kSure * error)
       rivals.push_back(tried.candidate);
   }
-  std::ranges::sort(rivals, std::greater(), [&](size_t i) { return MeanOf(*Find(i)); });
+  std::ranges::sort(rivals, std::greater(), [&](size_t i) { return MiddleOf(*Find(i)); });
   return rivals;
 }
 
@@ -133,9 +139,9 @@ int Search::count(size_t candidate) const {
   return tried == nullptr ? 0 : static_cast<int>(tried->logs.size());
 }
 
-double Search::mean(size_t candidate) const {
+double Search::score(size_t candidate) const {
   const Tried* tried = Find(candidate);
-  return tried == nullptr ? 0 : std::exp(MeanOf(*tried));
+  return tried == nullptr ? 0 : std::exp(MiddleOf(*tried));
 }
 
 double Search::expected(size_t candidate) const { return std::exp(beliefs_[candidate].mean); }

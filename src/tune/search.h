@@ -57,8 +57,8 @@ class Search {
   std::vector<size_t> rivals() const;
   bool explored(size_t candidate) const { return count(candidate) > 0; }
   int count(size_t candidate) const;
-  // Of the measurements of one (geometric).
-  double mean(size_t candidate) const;
+  // The median of the measurements of one: a stall of the machine is no property of a setting.
+  double score(size_t candidate) const;
   // What is expected of a candidate, measured or not.
   double expected(size_t candidate) const;
   // Standard deviation of one measurement, as a share.
@@ -71,7 +71,7 @@ class Search {
   };
 
   const Tried* Find(size_t candidate) const;
-  static double MeanOf(const Tried& tried);
+  static double MiddleOf(const Tried& tried);
   double ErrorOf(const Tried& tried) const;
   void Learn();
   std::optional<size_t> Explore();

@@ -140,7 +140,7 @@ TEST_F(TwoSettings, EqualsAreMeasuredInTurnsAndCalledEqual) {
 }
 
 TEST_F(TwoSettings, LearnsHowMuchAMeasurementVaries) {
-  for (int i = 0; i < 20; ++i) search_.Add(0, i % 2 == 0 ? 90 : 110);
+  for (int i = 0; i < 21; ++i) search_.Add(0, i % 3 == 0 ? 88 : i % 3 == 1 ? 100 : 113);
   EXPECT_NEAR(search_.noise(), 0.1, 0.02);
 }
 

@@ -41,9 +41,11 @@ constexpr double kLeastTrialS = 1, kMostTrialS = 60;
 constexpr double kForecastShare = 0.15;  // of the budget
 constexpr double kExploringShare = 0.7;  // likewise: what is left is for the race
 constexpr size_t kFirstRequests = 64, kLeastRequests = 8, kMostRequests = 20'000;
-constexpr double kHopeless = 3;     // times the leader's time after which a trial is given up
-constexpr double kUnknownSlow = 5;  // times the forecast's, before there is a leader
-constexpr double kChance = 0.7;     // of the best forecast: below, a setting is not forecast again
+constexpr double kHopeless = 3;          // times the leader's time after which a trial is given up
+constexpr double kLeastHopelessS = 0.5;  // and never before
+constexpr double kUnknownSlowS = 10;     // beside
+constexpr double kUnknownSlow = 5;       // times the forecast's, before there is a leader
+constexpr double kChance = 0.7;  // of the best forecast: below, a setting is not forecast again
 constexpr uint64_t kOrderSeed = 11;
 constexpr size_t kStepsKept = 128;  // of a trial, for fitting
 constexpr size_t kWarmUpRequests = 8;
@@ -134,7 +136,7 @@ void Tuner::Tell(std::string doing) const {
                         .share = std::min(Spent() / options_.budget_s, 1.0)};
   if (search_ && search_->leader()) {
     const size_t leader = *search_->leader();
-    progress.leading = fmt::format("{:.4g} {}: {}", search_->mean(leader), objective_.unit(),
+    progress.leading = fmt::format("{:.4g} {}: {}", search_->score(leader), objective_.unit(),
                                    Name(candidates_[leader].setting));
   }
   options_.progress(progress);
@@ -336,11 +338,17 @@ Result<bench::OfflineRun> Tuner::ForecastOf(const Setting& setting, const Traffi
       traffic);
 }
 
+// Of a run that was ended early the tokens of unfinished answers count too: it is behind, not at 0.
 Measured MeasuredOf(const bench::OfflineRun& run) {
-  return {.figures = load::ComputeFigures(run.records, {}),
-          .use = run.use,
-          .elapsed_s = run.elapsed_s,
-          .partial = run.partial};
+  Measured measured{.figures = load::ComputeFigures(run.records, {}),
+                    .use = run.use,
+                    .elapsed_s = run.elapsed_s,
+                    .partial = run.partial};
+  if (!run.partial || run.elapsed_s <= 0) return measured;
+  int64_t tokens = 0;
+  for (const load::RequestRecord& record : run.records) tokens += record.output_tokens;
+  measured.figures.output_throughput = static_cast<double>(tokens) / run.elapsed_s;
+  return measured;
 }
 
 // The space's order.
@@ -461,13 +469,18 @@ void Tuner::TakeTrial(size_t candidate, Trial trial) {
   candidates_[candidate].trials.push_back(std::move(trial));
 }
 
-// A candidate whose time is this much worse than the leader's needs no exact figure.
+// A candidate whose time is this much worse than the leader's needs no exact figure; and none may
+// take more than what is left, the first (which is the defaults) half of it.
 double Tuner::MostSeconds(size_t candidate) const {
   if (options_.full_grid) return 0;
+  const double left = std::max(options_.budget_s - Spent(), kLeastTrialS);
   const auto leader = search_->leader();
-  const double forecast = candidates_[candidate].forecast.elapsed_s;
-  if (!leader) return kUnknownSlow * forecast + 10;
-  return kHopeless * candidates_[*leader].trials.front().measured.elapsed_s;
+  if (!leader) {
+    const double forecast = candidates_[candidate].forecast.elapsed_s;
+    return std::min(kUnknownSlow * forecast + kUnknownSlowS, std::max(left / 2, kLeastTrialS));
+  }
+  const double best = candidates_[*leader].trials.front().measured.elapsed_s;
+  return std::min(kHopeless * best + kLeastHopelessS, left);
 }
 
 // The first pages of the cache, the threads' stacks, the clock: not the trial's.
@@ -479,8 +492,9 @@ Status Tuner::WarmUp(bench::OfflineEngine* engine) {
     warm.requests.push_back(
         {.prompt = load::PromptIds(prompt.begin(), prompt.end()), .output_tokens = kWarmUpTokens});
   }
-  VIVACE_ASSIGN(const bench::OfflineRun run,
-                engine->Run(warm, {.temperature = options_.temperature, .stop = options_.stop}));
+  VIVACE_ASSIGN(const bench::OfflineRun run, engine->Run(warm, {.temperature = options_.temperature,
+                                                                .most_seconds = kMostTrialS,
+                                                                .stop = options_.stop}));
   engine->ResetPrefixCache();
   return {};
 }

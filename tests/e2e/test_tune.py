@@ -104,7 +104,8 @@ def test_throughput_and_latency(mini_model, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "Throughput: " in done.stdout and " output tokens/s" in done.stdout
     result = json.loads(path.read_text())
-    assert result["num_requests"] == 8 and result["total_num_tokens"] == 8 * 25
+    assert result["num_requests"] == 8 and result["output_tokens"] == 8 * 5
+    assert result["total_num_tokens"] == result["prompt_tokens"] + result["output_tokens"]
     assert abs(result["requests_per_second"] * result["elapsed_time"] - 8) < 0.01
 
     done = run("bench", "latency", mini_model, "--num-iters", "3", "--num-iters-warmup", "1", "--output-len", "6", *flags)
