@@ -140,6 +140,24 @@ inline constexpr int32_t kMaxBenchSequences = 4'096;
 inline constexpr int32_t kMaxBenchRounds = 1'000;
 inline constexpr size_t kMaxBenchCases = 64;  // numbers in one list
 
+// Load: datasets and reports that users name.
+inline constexpr uint64_t kMaxDatasetBytes = 4ull << 30;
+inline constexpr size_t kMaxDatasetLineBytes = 16u << 20;  // or entry of an array
+inline constexpr size_t kMaxDatasetRequests = 1'000'000;
+inline constexpr uint64_t kMaxWorkloadBytes = 4ull << 30;  // all prompts, in memory
+inline constexpr int32_t kMaxPromptTokens = 1 << 20;       // of one, asked for or in a file
+inline constexpr size_t kMaxTraceHashIds = 16'384;         // of one request
+inline constexpr uint64_t kMaxReportBytes = 256u << 20;
+inline constexpr size_t kMaxReportRuns = 256;
+inline constexpr size_t kMaxComparedReports = 8;
+
+// Tuning.
+inline constexpr size_t kMaxTuneValues = 32;       // of one flag that spans the space
+inline constexpr size_t kMaxTuneSettings = 4'096;  // of the space
+inline constexpr int64_t kMaxTuneSeconds = 7 * 86'400;
+inline constexpr uint64_t kMaxJournalBytes = 256u << 20;
+inline constexpr size_t kMaxJournalDepth = 16;  // nested JSON values
+
 // Hubs and the cache of what came from them.
 inline constexpr size_t kHubRepoPartBytes = 96;  // the hub's own bound for names
 inline constexpr size_t kHubFileNameBytes = 1'024;

@@ -49,7 +49,8 @@ Command ChatCommand(ChatOptions* options) {
                                 "  vivace chat org/name\n"
                                 "  vivace chat http://127.0.0.1:8000\n"
                                 "  VIVACE_API_KEY=... vivace chat https://host/v1",
-                     .flags = EngineFlags(&options->engine)};
+                     .flags = EngineFlags(&options->engine),
+                     .takes_config = true};
   for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
   command.flags.push_back(
       {"system", "TEXT", "the template's own", "system prompt", StoreText(&options->system)});

@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "base/limits.h"
+#include "base/sse_reader.h"
 #include "cli/chat_backend.h"
-#include "cli/sse_reader.h"
 
 namespace vivace::cli {
 namespace {

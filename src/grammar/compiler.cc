@@ -131,6 +131,12 @@ class Compiler final : public GrammarCompiler {
     return Kept(std::move(*kept), spec);
   }
 
+  Result<std::shared_ptr<const CompiledGrammar>> Find(const GrammarSpec& spec) override {
+    if (auto kept = cache_.Find(grammar::KeyOf(spec))) return Kept(std::move(*kept), spec);
+    return Fail(ErrorCode::kUnavailable, std::string(kGrammarNotReady), spec.field,
+                "the grammar must be compiled first");
+  }
+
  private:
   static Result<std::shared_ptr<const CompiledGrammar>> Kept(Cache::Entry entry,
                                                              const GrammarSpec& spec) {
@@ -192,6 +198,25 @@ class Compiler final : public GrammarCompiler {
 };
 
 }  // namespace
+
+std::shared_ptr<GrammarCompiler> WithoutWaiting(std::shared_ptr<GrammarCompiler> compiler) {
+  class Finder final : public GrammarCompiler {
+   public:
+    explicit Finder(std::shared_ptr<GrammarCompiler> inner) : inner_(std::move(inner)) {}
+    void Prepare() override { inner_->Prepare(); }
+    Result<std::shared_ptr<const CompiledGrammar>> Compile(const GrammarSpec& spec) override {
+      return inner_->Find(spec);
+    }
+    Result<std::shared_ptr<const CompiledGrammar>> Find(const GrammarSpec& spec) override {
+      return inner_->Find(spec);
+    }
+
+   private:
+    const std::shared_ptr<GrammarCompiler> inner_;
+  };
+  if (compiler == nullptr) return nullptr;
+  return std::make_shared<Finder>(std::move(compiler));
+}
 
 std::unique_ptr<GrammarCompiler> NewGrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer,
                                                     int32_t vocab_size,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/limits.h"
@@ -64,7 +65,15 @@ class GrammarCompiler {
   // kInvalidArgument "grammar_too_costly" (over the limit of time or memory), kResourceExhausted
   // "grammar_busy" and "grammar_queue_full" (the machine had no room for it).
   virtual Result<std::shared_ptr<const CompiledGrammar>> Compile(const GrammarSpec& spec) = 0;
+
+  // Any thread, at once: what Compile kept. kUnavailable kGrammarNotReady: nothing was; Compile.
+  virtual Result<std::shared_ptr<const CompiledGrammar>> Find(const GrammarSpec& spec) = 0;
 };
+
+inline constexpr std::string_view kGrammarNotReady = "grammar_not_ready";
+
+// The same grammars to those who may not wait: its Compile is `compiler`'s Find.
+std::shared_ptr<GrammarCompiler> WithoutWaiting(std::shared_ptr<GrammarCompiler> compiler);
 
 struct GrammarCompilerConfig {
   std::vector<TokenId> eos_ids;  // what ends an output; none: the tokenizer's

@@ -10,9 +10,12 @@
 
 #include "grammar/grammar_testing.h"
 #include "grammar/worker_wire.h"
+#include "support/paths.h"
 
 namespace vivace::grammar {
 namespace {
+
+const std::string kWorker = vivace::testing::BinaryDir() + "/src/grammar/grammar_worker";
 
 using std::chrono::milliseconds;
 using testing::JsonTokenizer;
@@ -26,7 +29,7 @@ std::shared_ptr<const Vocabulary> Tokens() {
 
 GrammarCompilerConfig InWorker() {
   GrammarCompilerConfig config;
-  config.worker = {VIVACE_GRAMMAR_WORKER};
+  config.worker = {kWorker};
   return config;
 }
 
@@ -46,7 +49,7 @@ GrammarSpec Hostile() {
 }
 
 TEST(GrammarWorker, CompilesAndLivesOn) {
-  WorkerProcess worker({VIVACE_GRAMMAR_WORKER}, Tokens());
+  WorkerProcess worker({kWorker}, Tokens());
   EXPECT_EQ(worker.pid(), -1);
   const auto first = worker.Compile(Text(Schema(R"({"type":"integer"})")), milliseconds(5000));
   ASSERT_TRUE(first) << first.error().message;
@@ -62,7 +65,7 @@ TEST(GrammarWorker, CompilesAndLivesOn) {
 }
 
 TEST(GrammarWorker, IsStartedAgainWhenItDied) {
-  WorkerProcess worker({VIVACE_GRAMMAR_WORKER}, Tokens());
+  WorkerProcess worker({kWorker}, Tokens());
   ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
   const pid_t pid = worker.pid();
   ASSERT_EQ(kill(pid, SIGKILL), 0);
@@ -73,7 +76,7 @@ TEST(GrammarWorker, IsStartedAgainWhenItDied) {
 }
 
 TEST(GrammarWorker, IsStoppedWhenItTakesTooLong) {
-  WorkerProcess worker({VIVACE_GRAMMAR_WORKER}, Tokens());
+  WorkerProcess worker({kWorker}, Tokens());
   ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
   const auto start = std::chrono::steady_clock::now();
   const auto late = worker.Compile(Text(Hostile()), milliseconds(50));
@@ -97,8 +100,8 @@ TEST(GrammarWorker, ThatCannotStartIsOurFault) {
 // leaves the file `mark`.
 GrammarCompilerConfig EndsOnce(const std::string& mark, int status) {
   std::filesystem::remove(mark);
-  const std::string script = "if [ -e '" + mark + "' ]; then exec " + VIVACE_GRAMMAR_WORKER +
-                             "; fi; : > '" + mark + "'; exit " + std::to_string(status);
+  const std::string script = "if [ -e '" + mark + "' ]; then exec " + kWorker + "; fi; : > '" +
+                             mark + "'; exit " + std::to_string(status);
   GrammarCompilerConfig config;
   config.worker = {"/bin/sh", "-c", script};
   return config;

@@ -1,4 +1,4 @@
-// Records to figures: pure arithmetic, one definition each, said in every report (kDefinitions).
+// Records to figures: pure arithmetic, one definition each, said in every report (Definitions).
 //
 //   TTFT  first event with content - scheduled
 //   E2E   last event with content - scheduled
@@ -17,6 +17,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "load/record.h"
@@ -46,6 +47,7 @@ struct Figures {
          total_throughput = 0;  // a second
   double steady_output_throughput =
       0;                // while at least 9 of 10 places of the peak concurrency were taken
+  double steady_s = 0;  // how long that was, together
   double goodput = -1;  // requests a second that keep every promise; -1: none was asked for
   double good_share = -1;
   double mean_concurrency = 0;  // sum of E2E / duration
@@ -57,5 +59,31 @@ struct Figures {
 };
 
 Figures ComputeFigures(std::span<const RequestRecord> records, std::span<const Promise> promises);
+
+// What of one request the figures are made of; a member is negative where it has none.
+struct RequestTimes {
+  double ttft_ms = -1, tpot_ms = -1, e2el_ms = -1, queue_ms = -1;
+};
+RequestTimes TimesOf(const RequestRecord& record);
+
+// Appends the gaps of one completed request: per token (a chunk's gap shared evenly by its tokens)
+// or per chunk.
+void AppendGaps(const RequestRecord& record, bool per_token, std::vector<double>* gaps_ms);
+
+// Whether the record says of each chunk how many tokens it had, and these add up to its usage.
+bool CountsTokens(const RequestRecord& record);
+
+// Whether a completed request kept every promise. ITL is its largest gap between chunks; a request
+// of one token has no TPOT and keeps a promise of it.
+bool KeepsPromises(const RequestRecord& record, std::span<const Promise> promises);
+
+std::string_view Name(Outcome outcome);        // "refused"
+std::string_view Name(Promise::What promise);  // "ttft"
+
+// One definition each, printed in every report.
+struct Definition {
+  std::string_view name, text;
+};
+std::span<const Definition> Definitions();
 
 }  // namespace vivace::load

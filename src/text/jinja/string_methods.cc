@@ -11,8 +11,6 @@
 namespace vivace::jinja {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 const Str* Self(Runtime& runtime, Value self) { return Flat(runtime.arena, self.str); }
 
 template <Case kMode>
@@ -107,11 +105,11 @@ Value FindMethod(Runtime& runtime, Value self, const Args& args) {
   const ByteRange range = SelectRange(runtime, text, params, 1);
   if (kLast) ChargeBackwardSearch(runtime, text->size, word.size());
   runtime.ChargeBytes(text->size);
-  size_t at = kNone;
+  size_t at = kNotFound;
   if (range.valid) {
     at = (kLast ? FindTextLast : FindText)(text->view(), word, range.begin, range.end);
   }
-  if (at == kNone) {
+  if (at == kNotFound) {
     if (kMustFind) Raise(kBadArgument, "substring not found");
     return Value::Int(-1);
   }
@@ -128,7 +126,7 @@ Value CountMethod(Runtime& runtime, Value self, const Args& args) {
   const std::string_view part = text->view().substr(range.begin, range.end - range.begin);
   if (word.empty()) return Value::Int(static_cast<int64_t>(CountCodePoints(part)) + 1);
   int64_t count = 0;
-  for (size_t at = FindText(part, word, 0, part.size()); at != kNone;
+  for (size_t at = FindText(part, word, 0, part.size()); at != kNotFound;
        at = FindText(part, word, at + word.size(), part.size())) {
     ++count;
   }
@@ -302,7 +300,7 @@ Value PartitionMethod(Runtime& runtime, Value self, const Args& args) {
   const size_t at = (kLast ? FindTextLast : FindText)(text->view(), word->view(), 0, text->size);
   const Value empty = Value::Of(Like(runtime, text, MakeStr(runtime.arena, "", true)));
   word = Like(runtime, text, word);
-  if (at == kNone) {
+  if (at == kNotFound) {
     return kLast ? runtime.List({empty, empty, self}, SeqKind::kTuple)
                  : runtime.List({self, empty, empty}, SeqKind::kTuple);
   }

@@ -11,8 +11,6 @@
 namespace vivace::jinja {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 template <Case kMode>
 Value CaseFilter(Runtime& runtime, Value self, const Args& args) {
   Params("this filter", args, {});
@@ -126,8 +124,8 @@ Value TruncateFilter(Runtime& runtime, Value self, const Args& args) {
   if (!self.is_string()) Raise(kBadArgument, "truncate needs a string");
   const Str* cut =
       SliceOf(runtime, self, Value::None(), Value::Int(length - end_length), Value::None()).str;
-  const size_t blank = params.Truthy(1, false) ? kNone : cut->view().rfind(' ');
-  if (blank != kNone) cut = Slice(runtime.arena, cut, 0, blank);
+  const size_t blank = params.Truthy(1, false) ? kNotFound : cut->view().rfind(' ');
+  if (blank != kNotFound) cut = Slice(runtime.arena, cut, 0, blank);
   return Arithmetic(runtime, Op::kAdd, Value::Of(cut), Value::Of(end));
 }
 
@@ -170,7 +168,7 @@ void AppendUrlQuoted(Runtime& runtime, StrBuilder& out, Value value, bool query)
     for (const char c : piece) {
       const auto byte = static_cast<uint8_t>(c);
       const bool plain = (byte < 0x80 && IsAlnum(byte)) ||
-                         std::string_view("_.-~").find(c) != kNone || (c == '/' && !query);
+                         std::string_view("_.-~").find(c) != kNotFound || (c == '/' && !query);
       if (plain) {
         mapped.push_back(c);
       } else if (c == ' ' && query) {

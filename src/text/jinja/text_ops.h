@@ -2,6 +2,8 @@
 // of every byte, count in code points and charge the step budget by bytes.
 #pragma once
 
+#include <string_view>
+
 #include "text/jinja/runtime.h"
 
 namespace vivace::jinja {
@@ -28,7 +30,8 @@ const Str* Replace(Runtime& runtime, const Str* text, const Str* old_text, const
 Seq* Split(Runtime& runtime, const Str* text, const Str* separator, int64_t max_splits,
            bool from_right);
 Seq* SplitLines(Runtime& runtime, const Str* text, bool keep_ends);
-// Offset in bytes of the first (last) occurrence within [begin, end), or npos.
+// Offset in bytes of the first (last) occurrence within [begin, end), or kNotFound.
+inline constexpr size_t kNotFound = std::string_view::npos;
 size_t FindText(std::string_view text, std::string_view word, size_t begin, size_t end);
 size_t FindTextLast(std::string_view text, std::string_view word, size_t begin, size_t end);
 // FindTextLast is quadratic on hostile text: its callers pay for that first.

@@ -1,0 +1,86 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/file_io.h"
+#include "cli/bench_commands.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "load/compat.h"
+#include "load/report/report.h"
+
+namespace vivace::cli {
+namespace {
+
+struct Options {
+  std::string html, csv, compat;
+  bool json = false;
+};
+
+Command MakeCommand(Options* options) {
+  return {
+      .name = "bench report",
+      .positional = "REPORT.json ...",
+      .summary = "Makes tables and pages again from saved results.",
+      .details =
+          "Runs of several files stand in one table. Distributions and the waterfall need "
+          "results made with\n--save-detailed. Result files of `vllm bench serve` are read as "
+          "well.\n\n"
+          "Examples:\n  vivace bench report run.json\n"
+          "  vivace bench report c1.json c4.json c8.json --html report.html\n"
+          "  vivace bench report run.json --compat guidellm",
+      .flags = {
+          {"html", "PATH", "", "write one HTML file that needs nothing else",
+           StoreText(&options->html)},
+          {"csv", "PATH", "", "write a table, a row for each run", StoreText(&options->csv)},
+          {"compat", "TOOL", "",
+           "also print by the definitions of vllm, sglang, mlc, guidellm or aiperf",
+           StoreText(&options->compat)},
+          {"json", "", "off", "one JSON object instead of a table", StoreSwitch(&options->json)}}};
+}
+
+Status WriteFile(const std::string& path, std::string_view text) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file.valid()) return IoFault(path);
+  if (!WriteAll(file.fd(), std::as_bytes(std::span(text)), 0)) return IoFault(path);
+  return {};
+}
+
+}  // namespace
+
+int BenchReport(std::span<const std::string> args) {
+  Options options;
+  const auto parsed = ParseFlags(MakeCommand(&options), args);
+  if (!parsed) return Refuse(parsed.error());
+  if (parsed->help) return 0;
+  if (parsed->positionals.empty()) {
+    fmt::print(stderr, "vivace: give a saved result (`vivace bench report --help`)\n");
+    return kExitUsage;
+  }
+  if (!options.compat.empty()) {
+    if (const auto tool = load::FindCompatTool(options.compat); !tool) return Refuse(tool.error());
+  }
+  std::vector<load::RunResult> runs;
+  for (const std::string& path : parsed->positionals) {
+    auto report = load::ReadReport(path);
+    if (!report) return Refuse(report.error());
+    for (load::RunResult& run : *report) runs.push_back(std::move(run));
+  }
+  fmt::print("{}", options.json ? load::ReportJson(runs, true) + "\n"
+                                : load::TerminalTable(runs, options.compat));
+  const std::pair<const std::string*, std::string (*)(const std::vector<load::RunResult>&)>
+      kFiles[] = {{&options.html, load::ReportHtml}, {&options.csv, load::ReportCsv}};
+  for (const auto& [path, make] : kFiles) {
+    if (path->empty()) continue;
+    if (const Status written = WriteFile(*path, make(runs)); !written) {
+      return Refuse(written.error());
+    }
+  }
+  return 0;
+}
+
+}  // namespace vivace::cli

@@ -1,0 +1,341 @@
+#include "load/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/limits.h"
+#include "load/bootstrap.h"
+#include "load/validity.h"
+
+namespace vivace::load {
+namespace {
+
+constexpr int kSlices = 20;         // of time, for rates
+constexpr double kMostSkew = 0.05;  // between a report's duration and its records'
+constexpr double kOtherLengths = 0.02;
+constexpr double kMostUnpaired = 0.05;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+struct Stat {
+  std::string_view name;
+  double Distribution::*member;
+  int64_t least;  // requests below which nothing is said
+};
+constexpr Stat kStats[] = {{"mean", &Distribution::mean, 10},
+                           {"p50", &Distribution::p50, 10},
+                           {"p90", &Distribution::p90, 30},
+                           {"p99", &Distribution::p99, 100}};
+
+struct Latency {
+  std::string_view name;
+  Distribution Figures::*figures;
+  double RequestTimes::*time;  // null: gaps
+};
+constexpr Latency kLatencies[] = {
+    {"TTFT", &Figures::ttft_ms, &RequestTimes::ttft_ms},
+    {"TPOT", &Figures::tpot_ms, &RequestTimes::tpot_ms},
+    {"ITL", &Figures::itl_ms, nullptr},
+    {"E2EL", &Figures::e2el_ms, &RequestTimes::e2el_ms},
+};
+
+enum class Of { kRequests, kOutputTokens, kGoodRequests };
+struct RateFigure {
+  std::string_view name, unit;
+  double Figures::*figure;
+  Of of;
+};
+constexpr RateFigure kRates[] = {
+    {"request throughput", "requests/s", &Figures::request_throughput, Of::kRequests},
+    {"output throughput", "tokens/s", &Figures::output_throughput, Of::kOutputTokens},
+    {"goodput", "requests/s", &Figures::goodput, Of::kGoodRequests},
+};
+
+// One figure's values of each completed request, by the request's index.
+using ByRequest = std::map<int32_t, std::vector<double>>;
+
+ByRequest Values(const RunResult& run, const Latency& latency) {
+  ByRequest values;
+  for (const RequestRecord& r : run.records) {
+    if (r.outcome != Outcome::kCompleted || r.first_ns == 0) continue;
+    std::vector<double> own;
+    if (latency.time == nullptr) {
+      AppendGaps(r, run.figures.itl_per_token && CountsTokens(r), &own);
+    } else if (const double value = TimesOf(r).*latency.time; value >= 0) {
+      own.push_back(value);
+    }
+    if (!own.empty()) values[r.index] = std::move(own);
+  }
+  return values;
+}
+
+// Whether both sent the same requests and (nearly) all of them are there to be paired.
+bool Pairs(const RunResult& a, const RunResult& b, const ByRequest& va, const ByRequest& vb) {
+  if (a.seed != b.seed || a.workload != b.workload || a.workload.empty()) return false;
+  size_t both = 0;
+  for (const auto& [index, values] : va) both += vb.contains(index);
+  const double most = static_cast<double>(std::max(va.size(), vb.size()));
+  return both > 0 && static_cast<double>(both) >= (1 - kMostUnpaired) * most;
+}
+
+GroupedValues Group(const ByRequest& values, const ByRequest* only) {
+  std::vector<std::vector<double>> groups;
+  for (const auto& [index, own] : values) {
+    if (only == nullptr || only->contains(index)) groups.push_back(own);
+  }
+  return GroupedValues(groups);
+}
+
+Verdict Judge(const ComparedValue& v, bool high_is_good, double least) {
+  if (!std::isfinite(v.low) || !std::isfinite(v.high)) return Verdict::kTooFew;
+  if ((v.low <= 1 && v.high >= 1) || std::abs(v.ratio - 1) < least) return Verdict::kNoDifference;
+  return (v.ratio > 1) == high_is_good ? Verdict::kBetter : Verdict::kWorse;
+}
+
+// The value, the ratio, and what can be said without an interval.
+ComparedValue Start(double base, double value) {
+  ComparedValue v;
+  v.value = value;
+  v.ratio = std::isfinite(base) && base > 0 ? value / base : kNone;
+  v.low = v.high = kNone;
+  v.verdict = std::isfinite(v.ratio) ? Verdict::kNoInterval : Verdict::kNone;
+  return v;
+}
+
+double StatOf(const Distribution& d, const Stat& stat) { return d.n > 0 ? d.*stat.member : kNone; }
+
+void CompareLatency(const Latency& latency, const std::vector<const RunResult*>& runs,
+                    const CompareOptions& options, std::vector<ComparedFigure>* out) {
+  const size_t first = out->size();
+  const Distribution& base = runs[0]->figures.*latency.figures;
+  for (const Stat& stat : kStats) {
+    out->push_back(
+        {fmt::format("{} {}", stat.name, latency.name), "ms", false, StatOf(base, stat), {}});
+  }
+  const ByRequest of_base = Values(*runs[0], latency);
+  for (size_t i = 1; i < runs.size(); ++i) {
+    const ByRequest of_other = Values(*runs[i], latency);
+    const bool paired = Pairs(*runs[0], *runs[i], of_base, of_other);
+    const bool intervals = !of_base.empty() && !of_other.empty();
+    std::array<Interval, 4> found{};
+    if (intervals) {
+      found = RatioIntervals(Group(of_base, paired ? &of_other : nullptr),
+                             Group(of_other, paired ? &of_base : nullptr), paired,
+                             {options.confidence, options.resamples, options.seed});
+    }
+    const auto n = static_cast<int64_t>(std::min(of_base.size(), of_other.size()));
+    for (size_t s = 0; s < std::size(kStats); ++s) {
+      ComparedValue v =
+          Start((*out)[first + s].base, StatOf(runs[i]->figures.*latency.figures, kStats[s]));
+      if (intervals && v.verdict == Verdict::kNoInterval) {
+        v.low = found[s].low;
+        v.high = found[s].high;
+        v.paired = paired;
+        v.verdict = n < kStats[s].least ? Verdict::kTooFew : Judge(v, false, options.least);
+      }
+      (*out)[first + s].others.push_back(v);
+    }
+  }
+}
+
+// What completed in each slice of the run's time, per second; empty where the records do not say.
+std::vector<double> Slices(const RunResult& run, Of of, std::span<const Promise> promises) {
+  int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
+  for (const RequestRecord& r : run.records) {
+    if (r.ended_ns == 0) continue;
+    begin = std::min(begin, r.scheduled_ns);
+    end = std::max(end, r.ended_ns);
+  }
+  const double seconds = end > begin ? static_cast<double>(end - begin) / 1e9 : 0;
+  // Some tools' files have no start times: what looks like their duration is not.
+  if (seconds <= 0 || std::abs(seconds / run.figures.duration_s - 1) > kMostSkew) return {};
+  std::vector<double> slices(kSlices, 0);
+  const auto add = [&](int64_t at, double amount) {
+    const double share = static_cast<double>(at - begin) / static_cast<double>(end - begin);
+    slices[static_cast<size_t>(std::clamp(share * kSlices, 0.0, kSlices - 1.0))] += amount;
+  };
+  for (const RequestRecord& r : run.records) {
+    if (r.outcome != Outcome::kCompleted) continue;
+    if (of == Of::kRequests || (of == Of::kGoodRequests && KeepsPromises(r, promises))) {
+      add(r.ended_ns, 1);
+    } else if (of == Of::kOutputTokens && !r.chunk_ns.empty()) {
+      const double each = static_cast<double>(r.output_tokens) / r.chunk_ns.size();
+      for (int64_t at : r.chunk_ns) add(at, each);
+    }
+  }
+  for (double& slice : slices) slice *= kSlices / seconds;
+  return slices;
+}
+
+void CompareRate(const RateFigure& rate, const std::vector<const RunResult*>& runs,
+                 const CompareOptions& options, std::vector<ComparedFigure>* out) {
+  const auto value_of = [&](const RunResult& run) {
+    const double value = run.figures.*rate.figure;
+    return value >= 0 ? value : kNone;
+  };
+  ComparedFigure figure{
+      std::string(rate.name), std::string(rate.unit), true, value_of(*runs[0]), {}};
+  if (!std::isfinite(figure.base)) return;
+  const std::vector<double> base = Slices(*runs[0], rate.of, runs[0]->promises);
+  for (size_t i = 1; i < runs.size(); ++i) {
+    ComparedValue v = Start(figure.base, value_of(*runs[i]));
+    const std::vector<double> other = Slices(*runs[i], rate.of, runs[0]->promises);
+    if (v.verdict == Verdict::kNoInterval && !base.empty() && !other.empty()) {
+      const Interval found =
+          MeanRatioInterval(base, other, {options.confidence, options.resamples, options.seed});
+      v.low = found.low;
+      v.high = found.high;
+      const int64_t n = std::min(runs[0]->figures.completed, runs[i]->figures.completed);
+      v.verdict = n < kSlices ? Verdict::kTooFew : Judge(v, true, options.least);
+    }
+    figure.others.push_back(v);
+  }
+  out->push_back(std::move(figure));
+}
+
+double MeanOutput(const RunResult& run) {
+  return run.figures.completed > 0
+             ? static_cast<double>(run.figures.output_tokens) / run.figures.completed
+             : 0;
+}
+
+bool SamePromises(const RunResult& a, const RunResult& b) {
+  return std::equal(a.promises.begin(), a.promises.end(), b.promises.begin(), b.promises.end(),
+                    [](const Promise& x, const Promise& y) {
+                      return x.what == y.what && x.most_ms == y.most_ms;
+                    });
+}
+
+class Warner {
+ public:
+  explicit Warner(std::vector<std::string>* out) : out_(out) {}
+
+  void Differ(const std::string& name, const std::string& what, const std::string& a,
+              const std::string& b) {
+    if (a != b) {
+      out_->push_back(fmt::format("{}: {} differs: {} against {}", name, what,
+                                  a.empty() ? "none" : a, b.empty() ? "none" : b));
+    }
+  }
+  void Say(std::string text) { out_->push_back(std::move(text)); }
+
+ private:
+  std::vector<std::string>* out_;
+};
+
+std::string Limit(const RunResult& r) {
+  return r.max_concurrency > 0 ? fmt::to_string(r.max_concurrency) : "unlimited";
+}
+std::string RateText(const RunResult& r) {
+  return r.request_rate > 0 ? fmt::format("{:g}/s", r.request_rate) : "unlimited";
+}
+
+std::vector<std::string> WhyNotComparable(const std::vector<std::string>& names,
+                                          const std::vector<const RunResult*>& runs) {
+  std::vector<std::string> out;
+  Warner warn(&out);
+  const RunResult& base = *runs[0];
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const RunResult& run = *runs[i];
+    for (const std::string& why : InvalidBecause(run)) {
+      warn.Say(fmt::format("{}: invalid: {}", names[i], why));
+    }
+    if (run.records.empty()) {
+      warn.Say(
+          fmt::format("{} has no records, so there are ratios and no intervals: run it with "
+                      "--save-detailed",
+                      names[i]));
+    }
+    if (i == 0) continue;
+    warn.Differ(names[i], "model", base.model, run.model);
+    warn.Differ(names[i], "workload", base.workload, run.workload);
+    warn.Differ(names[i], "maximum concurrency", Limit(base), Limit(run));
+    warn.Differ(names[i], "request rate", RateText(base), RateText(run));
+    if (!SamePromises(base, run)) {
+      warn.Say(fmt::format("{}: the promise differs: goodputs are of different things", names[i]));
+    }
+    if (base.figures.itl_per_token != run.figures.itl_per_token) {
+      warn.Say(fmt::format("{}: ITL is per token in one and per chunk in the other", names[i]));
+    }
+    const double a = MeanOutput(base), b = MeanOutput(run);
+    if (a > 0 && std::abs(b / a - 1) > kOtherLengths) {
+      warn.Say(
+          fmt::format("{}: answers are {:.1f} tokens long, {:.1f} in the first: E2EL and "
+                      "requests/s do not compare",
+                      names[i], b, a));
+    }
+  }
+  return out;
+}
+
+ComparedRun CompareRuns(const std::vector<std::string>& names,
+                        const std::vector<const RunResult*>& runs, const CompareOptions& options) {
+  ComparedRun compared;
+  compared.label = runs[0]->label;
+  compared.warnings = WhyNotComparable(names, runs);
+  for (const RateFigure& rate : kRates) CompareRate(rate, runs, options, &compared.figures);
+  for (const Latency& latency : kLatencies) {
+    CompareLatency(latency, runs, options, &compared.figures);
+  }
+  return compared;
+}
+
+const RunResult* Labelled(const std::vector<RunResult>& runs, const std::string& label) {
+  const auto found =
+      std::find_if(runs.begin(), runs.end(), [&](const RunResult& r) { return r.label == label; });
+  return found == runs.end() ? nullptr : &*found;
+}
+
+std::string Labels(const std::vector<RunResult>& runs) {
+  std::string text;
+  for (const RunResult& run : runs) text += (text.empty() ? "" : ", ") + run.label;
+  return text;
+}
+
+}  // namespace
+
+std::string_view Name(Verdict verdict) {
+  constexpr std::string_view kNames[] = {"better",           "worse",       "no difference",
+                                         "too few requests", "no interval", "none"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+Result<Comparison> Compare(const std::vector<std::string>& names,
+                           const std::vector<std::vector<RunResult>>& reports,
+                           const CompareOptions& options) {
+  if (reports.size() < 2 || reports.size() > limits::kMaxComparedReports) {
+    return Fail(ErrorCode::kInvalidArgument, "wrong_count", "", "give 2 to {} reports to compare",
+                limits::kMaxComparedReports);
+  }
+  Comparison comparison;
+  comparison.names = names;
+  comparison.options = options;
+  const bool single = std::all_of(reports.begin(), reports.end(),
+                                  [](const auto& runs) { return runs.size() == 1; });
+  for (const RunResult& run : reports[0]) {
+    std::vector<const RunResult*> runs = {&run};
+    for (size_t i = 1; i < reports.size(); ++i) {
+      const RunResult* other = single ? &reports[i][0] : Labelled(reports[i], run.label);
+      if (other == nullptr) {
+        comparison.warnings.push_back(
+            fmt::format("\"{}\" is in {} and not in {}: left out", run.label, names[0], names[i]));
+        break;
+      }
+      runs.push_back(other);
+    }
+    if (runs.size() == reports.size()) {
+      comparison.runs.push_back(CompareRuns(names, runs, options));
+    }
+  }
+  if (comparison.runs.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, "nothing_matches", "",
+                "the reports have no run in common: {} has {}; {} has {}", names[0],
+                Labels(reports[0]), names[1], Labels(reports[1]));
+  }
+  return comparison;
+}
+
+}  // namespace vivace::load

@@ -1,0 +1,220 @@
+#include "load/compare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "load/bootstrap.h"
+#include "load/report/report.h"
+#include "load/testing/make_run.h"
+
+namespace vivace::load {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using testing::MakeRun;
+using testing::RunShape;
+
+constexpr CompareOptions kFast = {.resamples = 400};
+
+Comparison Compared(const RunResult& a, const RunResult& b, const CompareOptions& options = kFast) {
+  const auto comparison = Compare({"a.json", "b.json"}, {{a}, {b}}, options);
+  EXPECT_TRUE(comparison.has_value());
+  return *comparison;
+}
+
+const ComparedValue& Value(const Comparison& comparison, std::string_view name) {
+  for (const ComparedFigure& figure : comparison.runs.at(0).figures) {
+    if (figure.name == name) return figure.others.at(0);
+  }
+  static const ComparedValue kNone;
+  ADD_FAILURE() << "no figure " << name;
+  return kNone;
+}
+
+TEST(GroupedValues, CountedTwiceIsThereTwice) {
+  const GroupedValues values({{10}, {20, 30}, {40}});
+  // {10, 20, 30, 40}
+  EXPECT_DOUBLE_EQ(values.Whole()[0], 25);
+  EXPECT_DOUBLE_EQ(values.Whole()[1], 25);
+  EXPECT_DOUBLE_EQ(values.Whole()[2], 37);
+  EXPECT_DOUBLE_EQ(values.Whole()[3], 39.7);
+  // {20, 20, 30, 30, 40}
+  const std::vector<uint32_t> counts = {0, 2, 1};
+  EXPECT_DOUBLE_EQ(values.At(counts)[0], 28);
+  EXPECT_DOUBLE_EQ(values.At(counts)[1], 30);
+  EXPECT_DOUBLE_EQ(values.At(counts)[2], 36);
+  EXPECT_DOUBLE_EQ(values.At(counts)[3], 39.6);
+  EXPECT_TRUE(std::isnan(values.At(std::vector<uint32_t>(3, 0))[1]));
+}
+
+TEST(GroupedValues, IsFiguresPercentileForAnyDraw) {
+  Random random(3, 3);
+  for (int trial = 0; trial < 50; ++trial) {
+    std::vector<std::vector<double>> groups(1 + random.Below(6));
+    std::vector<uint32_t> counts(groups.size());
+    std::vector<double> all;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      counts[g] = static_cast<uint32_t>(random.Below(4));
+      for (size_t i = 0; i < 1 + random.Below(4); ++i) {
+        groups[g].push_back(random.Uniform());
+        all.insert(all.end(), counts[g], groups[g].back());
+      }
+    }
+    if (all.empty()) continue;
+    const Distribution d = Describe(all);
+    const auto stats = GroupedValues(groups).At(counts);
+    EXPECT_NEAR(stats[0], d.mean, 1e-12);
+    EXPECT_NEAR(stats[1], d.p50, 1e-12);
+    EXPECT_NEAR(stats[2], d.p90, 1e-12);
+    EXPECT_NEAR(stats[3], d.p99, 1e-12);
+  }
+}
+
+// Of two samples of one distribution, the 95 % interval holds the true ratio, 1, in about 95 of 100
+// trials. 200 trials: a binomial of 0.95 is below 0.90 with a probability of 0.1 %.
+TEST(Bootstrap, CoversTheTruth) {
+  Random random(11, 5);
+  constexpr int kTrials = 200, kRequests = 120;
+  std::array<int, 4> held{};
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<std::vector<double>> a, b;
+    for (int i = 0; i < kRequests; ++i) {
+      a.push_back({random.Gamma(4)});
+      b.push_back({random.Gamma(4)});
+    }
+    const auto intervals = RatioIntervals(GroupedValues(a), GroupedValues(b), false,
+                                          {.resamples = 300, .seed = static_cast<uint64_t>(trial)});
+    for (size_t s = 0; s < held.size(); ++s) {
+      held[s] += intervals[s].low <= 1 && intervals[s].high >= 1;
+    }
+  }
+  EXPECT_GE(held[0], kTrials * 0.90);  // mean
+  EXPECT_GE(held[1], kTrials * 0.90);  // p50
+  EXPECT_GE(held[2], kTrials * 0.88);  // p90
+  // And it is an interval, not everything there is.
+  EXPECT_LT(held[0], kTrials);
+}
+
+TEST(Bootstrap, PairsSeeWhatVariesBetweenRequestsAndNotRuns) {
+  Random random(2, 2);
+  std::vector<std::vector<double>> a, b;
+  for (int i = 0; i < 60; ++i) {
+    const double length = 100 + 400 * random.Uniform();  // long and short prompts
+    a.push_back({length});
+    b.push_back({length * (1.03 + 0.01 * random.Normal())});
+  }
+  const auto paired = RatioIntervals(GroupedValues(a), GroupedValues(b), true, {.resamples = 500});
+  const auto apart = RatioIntervals(GroupedValues(a), GroupedValues(b), false, {.resamples = 500});
+  EXPECT_GT(paired[0].low, 1.02);
+  EXPECT_LT(paired[0].high, 1.04);
+  EXPECT_LT(apart[0].low, 1);  // without pairs 3 % are lost in the lengths
+}
+
+TEST(Compare, ARunIsNoDifferentFromItself) {
+  const RunResult run = MakeRun({.requests = 120});
+  const Comparison comparison = Compared(run, run);
+  for (const ComparedFigure& figure : comparison.runs[0].figures) {
+    EXPECT_EQ(figure.others[0].verdict, Verdict::kNoDifference) << figure.name;
+    EXPECT_DOUBLE_EQ(figure.others[0].ratio, 1) << figure.name;
+  }
+  EXPECT_TRUE(comparison.runs[0].warnings.empty());
+}
+
+TEST(Compare, FindsWhatIsFasterAndWhatIsNot) {
+  const RunResult before = MakeRun({.requests = 160, .seed = 1});
+  const RunResult after = MakeRun({.requests = 160, .ttft_ms = 30, .seed = 2});
+  const Comparison comparison = Compared(before, after);
+  EXPECT_EQ(Value(comparison, "mean TTFT").verdict, Verdict::kBetter);
+  EXPECT_NEAR(Value(comparison, "mean TTFT").ratio, 0.5, 0.05);
+  EXPECT_TRUE(Value(comparison, "mean TTFT").paired);
+  EXPECT_EQ(Value(comparison, "mean TPOT").verdict, Verdict::kNoDifference);
+  EXPECT_EQ(Value(Compared(after, before), "mean TTFT").verdict, Verdict::kWorse);
+}
+
+TEST(Compare, ThroughputIsBetterWhereItIsHigher) {
+  const RunResult slow = MakeRun({.requests = 300, .seed = 1});
+  const RunResult fast = MakeRun({.requests = 300, .tpot_ms = 6, .seed = 2});
+  EXPECT_EQ(Value(Compared(slow, fast), "output throughput").verdict, Verdict::kBetter);
+  EXPECT_EQ(Value(Compared(fast, slow), "request throughput").verdict, Verdict::kWorse);
+}
+
+TEST(Compare, DifferencesThatDoNotMatterAreNone) {
+  const RunResult a = MakeRun({.requests = 200, .spread = 0.001, .seed = 1});
+  const RunResult b = MakeRun({.requests = 200, .ttft_ms = 60.3, .spread = 0.001, .seed = 1});
+  EXPECT_EQ(Value(Compared(a, b), "mean TTFT").verdict, Verdict::kNoDifference);
+  EXPECT_EQ(Value(Compared(a, b, {.least = 0.001, .resamples = 400}), "mean TTFT").verdict,
+            Verdict::kWorse);
+}
+
+TEST(Compare, FewRequestsSayNothingOfATail) {
+  const RunResult a = MakeRun({.requests = 40, .seed = 1});
+  const RunResult b = MakeRun({.requests = 40, .ttft_ms = 600, .seed = 2});
+  EXPECT_EQ(Value(Compared(a, b), "p99 TTFT").verdict, Verdict::kTooFew);
+  EXPECT_EQ(Value(Compared(a, b), "p50 TTFT").verdict, Verdict::kWorse);
+}
+
+TEST(Compare, WithoutRecordsThereAreRatios) {
+  const RunResult a = MakeRun({.requests = 120});
+  RunResult b = MakeRun({.requests = 120, .ttft_ms = 120});
+  b.records.clear();
+  const Comparison comparison = Compared(a, b);
+  EXPECT_EQ(Value(comparison, "mean TTFT").verdict, Verdict::kNoInterval);
+  EXPECT_NEAR(Value(comparison, "mean TTFT").ratio, 2, 0.1);
+  EXPECT_EQ(Value(comparison, "output throughput").verdict, Verdict::kNoInterval);
+  EXPECT_THAT(comparison.runs[0].warnings, Contains(HasSubstr("--save-detailed")));
+}
+
+TEST(Compare, SaysWhyRunsMayNotCompare) {
+  const RunResult a = MakeRun({.concurrency = 8, .requests = 120});
+  RunResult b = MakeRun({.concurrency = 4, .requests = 120, .tokens = 48});
+  b.model = "another";
+  b.workload = "random 256/48";
+  b.client.bottleneck = true;
+  const auto warnings = Compared(a, b).runs[0].warnings;
+  EXPECT_THAT(warnings,
+              Contains(HasSubstr("model differs: SmolLM2-135M-Instruct against another")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("workload differs")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("maximum concurrency differs: 8 against 4")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("48.0 tokens long, 24.0 in the first")));
+  EXPECT_THAT(warnings, Contains(HasSubstr("b.json: invalid: the client slowed the run down")));
+  EXPECT_FALSE(Value(Compared(a, b), "mean TTFT").paired);
+}
+
+TEST(Compare, MatchesRunsByTheirLabels) {
+  const std::vector<RunResult> first = {MakeRun({.concurrency = 1, .requests = 20}),
+                                        MakeRun({.concurrency = 4, .requests = 20})};
+  const std::vector<RunResult> second = {MakeRun({.concurrency = 4, .requests = 20}),
+                                         MakeRun({.concurrency = 8, .requests = 20})};
+  const auto comparison = Compare({"a", "b"}, {first, second}, kFast);
+  ASSERT_TRUE(comparison.has_value());
+  ASSERT_EQ(comparison->runs.size(), 1u);
+  EXPECT_EQ(comparison->runs[0].label, "c=4");
+  EXPECT_THAT(comparison->warnings, Contains("\"c=1\" is in a and not in b: left out"));
+  const auto nothing = Compare({"a", "b"}, {{first[0], first[0]}, {second[1]}}, kFast);
+  ASSERT_FALSE(nothing.has_value());
+  EXPECT_THAT(nothing.error().message, HasSubstr("no run in common"));
+}
+
+TEST(Compare, ThreeReportsAndTheirTexts) {
+  const RunResult a = MakeRun({.requests = 120, .seed = 1}),
+                  b = MakeRun({.requests = 120, .seed = 2}),
+                  c = MakeRun({.requests = 120, .ttft_ms = 200, .seed = 3});
+  const auto comparison = Compare({"a\x1b[2J.json", "b.json", "c.json"}, {{a}, {b}, {c}}, kFast);
+  ASSERT_TRUE(comparison.has_value());
+  const std::string text = ComparisonText(*comparison);
+  EXPECT_THAT(text, HasSubstr("c=8, B against A"));
+  EXPECT_THAT(text, HasSubstr("c=8, C against A"));
+  EXPECT_THAT(text, HasSubstr("no difference"));
+  EXPECT_THAT(text, HasSubstr("worse"));
+  EXPECT_EQ(text.find('\x1b'), text.npos);
+  const std::string json = ComparisonJson(*comparison);
+  EXPECT_THAT(json, HasSubstr("\"verdict\":\"worse\""));
+  EXPECT_EQ(json.find("nan"), json.npos);
+  EXPECT_FALSE(Compare({"a"}, {{a}}, kFast).has_value());
+}
+
+}  // namespace
+}  // namespace vivace::load

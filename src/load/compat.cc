@@ -1,0 +1,289 @@
+#include "load/compat.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace vivace::load {
+namespace {
+
+using Columns = std::vector<CompatColumn>;
+using Values = std::vector<double>;
+using Record = RequestRecord;
+
+// What the other tools see of a completed request: their clock starts when it is sent.
+struct View {
+  std::vector<const Record*> done;
+  double duration_s = 0;  // first sent to the last end of a completed request
+};
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+View Look(const RunResult& run) {
+  View view;
+  int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
+  for (const Record& r : run.records) {
+    if (r.outcome != Outcome::kCompleted || r.first_ns == 0) continue;
+    view.done.push_back(&r);
+    first = std::min(first, r.sent_ns);
+    last = std::max(last, r.ended_ns);
+  }
+  if (!view.done.empty()) view.duration_s = Seconds(last - first);
+  return view;
+}
+
+// Formulas over one request, in seconds; NaN: this request has none.
+using Formula = double (*)(const Record&);
+
+double Ttft(const Record& r) { return Seconds(r.first_ns - r.sent_ns); }
+double Latency(const Record& r) { return Seconds(r.last_ns - r.sent_ns); }
+double LatencyToEnd(const Record& r) { return Seconds(r.ended_ns - r.sent_ns); }
+double PerLaterToken(const Record& r) {
+  return r.output_tokens > 1 ? Seconds(r.last_ns - r.first_ns) / (r.output_tokens - 1) : NAN;
+}
+double PerToken(const Record& r) {
+  return r.output_tokens > 0 ? Latency(r) / r.output_tokens : NAN;
+}
+double PerTokenToEnd(const Record& r) {
+  return r.output_tokens > 0 ? LatencyToEnd(r) / r.output_tokens : NAN;
+}
+double AfterFirstChunk(const Record& r) {
+  const int32_t first = CountsTokens(r) ? r.chunk_tokens[0] : 1;
+  return r.output_tokens > first ? Seconds(r.ended_ns - r.first_ns) / (r.output_tokens - first)
+                                 : NAN;
+}
+double SecondToken(const Record& r) {
+  return r.chunk_ns.size() > 1 ? Seconds(r.chunk_ns[1] - r.chunk_ns[0]) : NAN;
+}
+double TokensPerUser(const Record& r) { return 1 / PerLaterToken(r); }
+double InputTokens(const Record& r) { return r.prompt_tokens; }
+double OutputTokens(const Record& r) { return r.output_tokens; }
+
+Values Each(const View& view, Formula formula, double scale = 1) {
+  Values values;
+  for (const Record* r : view.done) {
+    if (const double value = formula(*r); std::isfinite(value)) values.push_back(value * scale);
+  }
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+Values Gaps(const View& view, bool per_token) {
+  Values gaps;
+  for (const Record* r : view.done) AppendGaps(*r, per_token && CountsTokens(*r), &gaps);
+  std::sort(gaps.begin(), gaps.end());
+  return gaps;
+}
+
+double Mean(const Values& v) {
+  return v.empty() ? NAN : std::accumulate(v.begin(), v.end(), 0.0) / v.size();
+}
+double Deviation(const Values& v, int freedom) {
+  if (static_cast<int>(v.size()) <= freedom) return NAN;
+  const double mean = Mean(v);
+  double squares = 0;
+  for (double value : v) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / (v.size() - freedom));
+}
+double Rank(const Values& v, double percent) { return v.empty() ? NAN : Percentile(v, percent); }
+
+double Tokens(const View& view, Formula formula) {
+  const Values values = Each(view, formula);
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+double Rate(double amount, const View& view) {
+  return view.duration_s > 0 ? amount / view.duration_s : NAN;
+}
+double Count(const View& view) { return static_cast<double>(view.done.size()); }
+
+// "mean", "median", "std" and "pNN" of sorted values.
+double Stat(const Values& values, std::string_view stat, int freedom) {
+  if (stat == "mean" || stat == "avg") return Mean(values);
+  if (stat == "median") return Rank(values, 50);
+  if (stat == "std" || stat == "stddev") return Deviation(values, freedom);
+  if (stat == "min") return values.empty() ? NAN : values.front();
+  if (stat == "max") return values.empty() ? NAN : values.back();
+  return Rank(values, std::atof(std::string(stat.substr(1)).c_str()));
+}
+
+struct Metric {
+  std::string_view name;  // of the tool
+  Formula formula;        // null: the pooled gaps
+  std::string_view definition;
+};
+
+// A column for each metric and statistic, named by `pattern` with {0} the statistic, {1} the
+// metric.
+void Add(Columns* columns, std::span<const Metric> metrics, std::span<const std::string_view> stats,
+         std::string_view pattern, double scale, int freedom, const View& view,
+         bool gaps_per_token) {
+  for (const Metric& metric : metrics) {
+    const Values values =
+        metric.formula != nullptr ? Each(view, metric.formula, scale) : Gaps(view, gaps_per_token);
+    for (std::string_view stat : stats) {
+      columns->push_back({fmt::format(fmt::runtime(pattern), stat, metric.name),
+                          Stat(values, stat, freedom), metric.definition});
+    }
+  }
+}
+
+double Good(const RunResult& run, const View& view) {
+  if (run.promises.empty()) return NAN;
+  int64_t good = 0;
+  for (const Record* r : view.done) {
+    Record sent = *r;
+    sent.scheduled_ns = sent.sent_ns;
+    good += KeepsPromises(sent, run.promises);
+  }
+  return Rate(static_cast<double>(good), view);
+}
+
+Columns Vllm(const RunResult& run) {
+  static constexpr Metric kMetrics[] = {
+      {"ttft", Ttft, "first chunk - sent"},
+      {"tpot", PerLaterToken, "(latency - TTFT) / (output tokens - 1), of each request"},
+      {"itl", nullptr, "every gap between chunks, pooled"},
+      {"e2el", Latency, "last chunk - sent"},
+  };
+  static constexpr std::string_view kStats[] = {"mean", "median", "std", "p99"};
+  const View view = Look(run);
+  const double in = Tokens(view, InputTokens), out = Tokens(view, OutputTokens);
+  Columns columns = {
+      {"completed", Count(view), "requests with a first chunk"},
+      {"duration", view.duration_s, "first sent - last ended"},
+      {"total_input_tokens", in, "usage"},
+      {"total_output_tokens", out, "usage"},
+      {"request_throughput", Rate(Count(view), view), "completed / duration"},
+      {"request_goodput", Good(run, view), "completed that keep every promise / duration"},
+      {"output_throughput", Rate(out, view), "output tokens / duration"},
+      {"total_token_throughput", Rate(in + out, view), "tokens / duration"},
+  };
+  Add(&columns, kMetrics, kStats, "{0}_{1}_ms", 1e3, 0, view, false);
+  return columns;
+}
+
+Columns Sglang(const RunResult& run) {
+  static constexpr Metric kMetrics[] = {
+      {"e2e_latency", LatencyToEnd, "end - sent"},
+      {"ttft", Ttft, "first chunk - sent"},
+      {"tpot", PerLaterToken, "(latency - TTFT) / (output tokens - 1), of each request"},
+      {"itl", nullptr, "gaps between chunks, shared by the tokens that end them, pooled"},
+  };
+  static constexpr std::string_view kStats[] = {"mean", "median", "std", "p90", "p95", "p99"};
+  const View view = Look(run);
+  const double in = Tokens(view, InputTokens), out = Tokens(view, OutputTokens);
+  Columns columns = {
+      {"completed", Count(view), "successful requests"},
+      {"request_throughput", Rate(Count(view), view), "completed / duration"},
+      {"input_throughput", Rate(in, view), "input tokens / duration"},
+      {"output_throughput", Rate(out, view), "output tokens / duration"},
+      {"total_throughput", Rate(in + out, view), "tokens / duration"},
+      {"concurrency", Rate(Tokens(view, LatencyToEnd), view), "sum of latencies / duration"},
+  };
+  Add(&columns, kMetrics, kStats, "{0}_{1}_ms", 1e3, 0, view, true);
+  return columns;
+}
+
+Columns Mlc(const RunResult& run) {
+  static constexpr Metric kMetrics[] = {
+      {"end_to_end_latency_s", LatencyToEnd, "end - sent"},
+      {"inter_token_latency_s", PerTokenToEnd, "end-to-end latency / output tokens: contains TTFT"},
+      {"time_per_output_token_s", AfterFirstChunk,
+       "(end-to-end - TTFT) / (output tokens - tokens of the first chunk)"},
+      {"time_to_first_token_s", Ttft, "first chunk - sent"},
+  };
+  static constexpr std::string_view kRanks[] = {"p25", "p50", "p75", "p90", "p95", "p99"};
+  static constexpr std::string_view kStats[] = {"mean", "min", "max", "stddev"};
+  const View view = Look(run);
+  const double in = Tokens(view, InputTokens), out = Tokens(view, OutputTokens);
+  Columns columns = {
+      {"duration", view.duration_s, "first start - last finish"},
+      {"num_total_requests", static_cast<double>(run.figures.requests), "of the plan"},
+      {"num_completed_requests", Count(view), "successful"},
+      {"request_throughput", Rate(Count(view), view), "completed / duration"},
+      {"total_input_tokens", in, "usage (there: tokenised again)"},
+      {"total_output_tokens", out, "usage (there: tokenised again)"},
+      {"input_token_throughput", Rate(in, view), "input tokens / duration"},
+      {"output_token_throughput", Rate(out, view), "output tokens / duration"},
+  };
+  Add(&columns, kMetrics, kRanks, "{1}.quantiles.{0}", 1, 1, view, false);
+  Add(&columns, kMetrics, kStats, "{1}.{0}", 1, 1, view, false);
+  return columns;
+}
+
+Columns Guidellm(const RunResult& run) {
+  static constexpr Metric kLatency[] = {{"request_latency", LatencyToEnd, "end - start, seconds"}};
+  static constexpr Metric kMetrics[] = {
+      {"time_to_first_token_ms", Ttft, "first token - start"},
+      {"inter_token_latency_ms", PerLaterToken,
+       "(last - first token) / (output tokens - 1), of each request: others' TPOT"},
+      {"time_per_output_token_ms", PerToken, "(last token - start) / output tokens: contains TTFT"},
+  };
+  static constexpr std::string_view kStats[] = {"mean", "median", "p95", "p99"};
+  const View view = Look(run);
+  const double in = Tokens(view, InputTokens), out = Tokens(view, OutputTokens);
+  Columns columns = {
+      {"requests_per_second", Rate(Count(view), view), "completed / duration"},
+      {"request_concurrency", Rate(Tokens(view, LatencyToEnd), view), "mean under way"},
+      {"output_tokens_per_second", Rate(out, view), "output tokens / duration"},
+      {"tokens_per_second", Rate(in + out, view), "tokens / duration"},
+  };
+  Add(&columns, kLatency, kStats, "{1}.{0}", 1, 0, view, false);
+  Add(&columns, kMetrics, kStats, "{1}.{0}", 1e3, 0, view, false);
+  return columns;
+}
+
+Columns Aiperf(const RunResult& run) {
+  static constexpr Metric kTimes[] = {
+      {"time_to_first_token", Ttft, "first response - sent, ms"},
+      {"time_to_second_token", SecondToken, "second response - first, ms"},
+      {"request_latency", Latency, "last response - sent, ms"},
+      {"inter_token_latency", PerLaterToken,
+       "(request latency - TTFT) / (output tokens - 1), of each request, ms: others' TPOT"},
+      {"inter_chunk_latency", nullptr, "every gap between responses, pooled, ms"},
+  };
+  static constexpr Metric kCounts[] = {
+      {"output_token_throughput_per_user", TokensPerUser, "1 / inter-token latency, tokens/s"},
+      {"output_sequence_length", OutputTokens, "output tokens"},
+      {"input_sequence_length", InputTokens, "input tokens"},
+  };
+  static constexpr std::string_view kStats[] = {"avg", "min", "max", "p99", "p90", "p75", "std"};
+  const View view = Look(run);
+  Columns columns = {
+      {"output_token_throughput", Rate(Tokens(view, OutputTokens), view), "tokens / duration"},
+      {"request_throughput", Rate(Count(view), view), "completed / duration"},
+      {"request_count", Count(view), "completed"},
+      {"goodput", Good(run, view), "completed that keep every promise / duration"},
+      {"benchmark_duration", view.duration_s, "first sent - last response, s"},
+  };
+  Add(&columns, kTimes, kStats, "{1}.{0}", 1e3, 0, view, false);
+  Add(&columns, kCounts, kStats, "{1}.{0}", 1, 0, view, false);
+  return columns;
+}
+
+constexpr CompatTool kTools[] = {
+    {"vllm", "vllm bench serve 0.32: the clock starts when a request is sent", Vllm},
+    {"sglang", "sglang.bench_serving: ITL per token where the server counts them", Sglang},
+    {"mlc", "mlc_llm.bench: its ITL contains the first token; seconds", Mlc},
+    {"guidellm", "guidellm: its ITL is others' TPOT, its TPOT contains the first token", Guidellm},
+    {"aiperf", "aiperf: its ITL is others' TPOT, gaps are inter-chunk latency", Aiperf},
+};
+
+}  // namespace
+
+std::span<const CompatTool> CompatTools() { return kTools; }
+
+Result<const CompatTool*> FindCompatTool(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const CompatTool& tool : kTools) {
+    if (tool.name == name) return &tool;
+    names.push_back(tool.name);
+  }
+  return Fail(ErrorCode::kInvalidArgument, "unknown_tool", "compat",
+              "--compat is '{}'; there are {}", name, fmt::join(names, ", "));
+}
+
+}  // namespace vivace::load

@@ -1,0 +1,96 @@
+#include "load/datasets/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "load/datasets/lengths.h"
+#include "load/datasets/makers.h"
+
+namespace vivace::load {
+namespace {
+
+template <int32_t kInput, int32_t kOutput>
+Result<Workload> MakePreset(const DatasetOptions& options, TokenCounter* counter) {
+  DatasetOptions fixed = options;
+  fixed.input_len = kInput;
+  fixed.output_len = kOutput;
+  return MakeRandom(fixed, counter);
+}
+
+constexpr DatasetKind kKinds[] = {
+    {"random", "ids drawn from the vocabulary, as text of exact lengths", false, MakeRandom},
+    {"random-words", "common English words, exact lengths", false, MakeRandomWords},
+    {"prefill-heavy", "random, 768 tokens in, 128 out", false, MakePreset<768, 128>},
+    {"decode-heavy", "random, 128 tokens in, 768 out", false, MakePreset<128, 768>},
+    {"shared-prefix",
+     "groups (--num-prefixes) whose prompts share --random-prefix-len tokens (256 if none given)",
+     false, MakeSharedPrefix},
+    {"multi-turn", "conversations of --turns (3 if none given), each turn after the last answer",
+     false, MakeMultiTurn},
+    {"sharegpt", "a ShareGPT file: first prompts and the lengths of their answers, vLLM's filter",
+     true, MakeShareGpt},
+    {"jsonl", "a file of {\"prompt\" or \"messages\", \"output_len\", \"timestamp\" in ms} a line",
+     true, MakeJsonl},
+    {"custom", "the same as jsonl", true, MakeJsonl},
+    {"trace",
+     "a trace of {\"timestamp\" in ms, \"input_length\", \"output_length\", \"hash_ids\"} a line "
+     "(Mooncake's), or BurstGPT's CSV",
+     true, MakeTrace},
+};
+
+uint64_t Bytes(const PlannedRequest& request) {
+  uint64_t bytes = sizeof(PlannedRequest);
+  if (const auto* text = std::get_if<std::string>(&request.prompt)) bytes += text->size();
+  if (const auto* ids = std::get_if<PromptIds>(&request.prompt)) bytes += ids->size() * 4;
+  if (const auto* messages = std::get_if<Messages>(&request.prompt)) {
+    for (const Message& message : *messages) bytes += sizeof(Message) + message.content.size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::span<const DatasetKind> Datasets() { return kKinds; }
+
+WorkloadBuilder::WorkloadBuilder(std::string name, uint64_t seed) {
+  workload_.name = std::move(name);
+  workload_.seed = seed;
+}
+
+Status WorkloadBuilder::Add(PlannedRequest request) {
+  bytes_ += Bytes(request);
+  if (bytes_ > limits::kMaxWorkloadBytes) {
+    return Fail(ErrorCode::kResourceExhausted, "workload_too_large", "num-prompts",
+                "the prompts take more than {} bytes together after {} of them: lower "
+                "--num-prompts or the lengths",
+                limits::kMaxWorkloadBytes, workload_.requests.size());
+  }
+  workload_.requests.push_back(std::move(request));
+  return {};
+}
+
+Workload WorkloadBuilder::Finish(std::string_view remark) {
+  workload_.name += remark;
+  return std::move(workload_);
+}
+
+Result<Workload> MakeWorkload(const DatasetOptions& options, TokenCounter* counter) {
+  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                 [&](const DatasetKind& k) { return k.name == options.name; });
+  if (kind == std::end(kKinds)) {
+    std::vector<std::string_view> names;
+    for (const DatasetKind& k : kKinds) names.push_back(k.name);
+    return Fail(ErrorCode::kInvalidArgument, "unknown_dataset", "dataset-name",
+                "--dataset-name is '{}'; there are {}", options.name, fmt::join(names, ", "));
+  }
+  if (kind->needs_path && options.path.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, "no_dataset_path", "dataset-path",
+                "--dataset-name {} reads a file: name it with --dataset-path", options.name);
+  }
+  VIVACE_RETURN_IF_ERROR(CheckLengths(options));
+  return kind->make(options, counter);
+}
+
+}  // namespace vivace::load

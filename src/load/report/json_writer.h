@@ -1,0 +1,34 @@
+// Writes JSON front to back, so that a report of millions of gaps needs no tree of them. Texts may
+// be anything (json_text.h); what is not finite becomes null. One thread.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace vivace::load {
+
+class JsonWriter {
+ public:
+  explicit JsonWriter(std::string* out) : out_(out) {}
+
+  JsonWriter& BeginObject();
+  JsonWriter& EndObject();
+  JsonWriter& BeginArray();
+  JsonWriter& EndArray();
+  JsonWriter& Key(std::string_view name);
+  JsonWriter& Text(std::string_view value);
+  JsonWriter& Number(double value);  // shortest text that reads back as the same number
+  JsonWriter& Int(int64_t value);
+  JsonWriter& Bool(bool value);
+  JsonWriter& Null();
+
+ private:
+  void Separate();
+
+  std::string* out_;
+  bool comma_ = false;
+};
+
+}  // namespace vivace::load

@@ -1,0 +1,15 @@
+// Text of strangers on a terminal and in tables. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace vivace::load {
+
+// Without control characters (a terminal obeys them), valid UTF-8, at most `most` characters.
+std::string Printable(std::string_view text, size_t most = 200);
+
+// "12.34", "1,234", "-" for what is not there: as many digits as a person reads.
+std::string Figure(double value);
+
+}  // namespace vivace::load

@@ -1,0 +1,94 @@
+#include "load/validity.h"
+
+#include <fmt/format.h>
+
+namespace vivace::load {
+namespace {
+
+constexpr double kManyWrongLengths = 0.01;
+constexpr double kManyTokensAChunk = 1.05;
+constexpr int64_t kFewForP99 = 100;
+constexpr double kLagMs = 5;         // of sending, p99
+constexpr double kLagOfTtft = 0.01;  // or this share of the TTFT
+
+int64_t Ended(const Figures& f) { return f.completed + f.failed; }
+
+int64_t Uncounted(const RunResult& run) {
+  int64_t count = 0;
+  for (const RequestRecord& r : run.records)
+    count += r.outcome == Outcome::kCompleted && !r.counted;
+  return count;
+}
+
+std::string CommonestFailure(const Figures& f) {
+  std::string reason;
+  int64_t most = 0;
+  for (const auto& [name, count] : f.failures) {
+    if (count > most) most = count, reason = name;
+  }
+  return reason;
+}
+
+}  // namespace
+
+std::vector<std::string> InvalidBecause(const RunResult& run) {
+  const Figures& f = run.figures;
+  std::vector<std::string> why;
+  if (f.completed == 0) {
+    why.push_back(f.failed > 0
+                      ? fmt::format("no request completed; most often: {}", CommonestFailure(f))
+                      : "no request was run");
+  } else if (f.failed > kMostFailures * Ended(f)) {
+    why.push_back(fmt::format("{} of {} requests failed (over {:.0f} %); most often: {}", f.failed,
+                              Ended(f), kMostFailures * 100, CommonestFailure(f)));
+  }
+  if (run.client.bottleneck) {
+    why.push_back(fmt::format("the client slowed the run down: {}",
+                              run.client.why.empty() ? "it had no CPU time left" : run.client.why));
+  }
+  return why;
+}
+
+std::vector<std::string> Warnings(const RunResult& run) {
+  const Figures& f = run.figures;
+  std::vector<std::string> out;
+  if (run.partial) {
+    out.push_back(fmt::format("the run ended early ({}): {} of {} requests were not run",
+                              run.note.empty() ? "stopped" : run.note, f.not_run, f.requests));
+  }
+  if (f.failed > 0 && f.completed > 0 && f.failed <= kMostFailures * Ended(f)) {
+    out.push_back(fmt::format("{} of {} requests failed; most often: {}", f.failed, Ended(f),
+                              CommonestFailure(f)));
+  }
+  if (f.wrong_lengths > kManyWrongLengths * f.completed) {
+    out.push_back(
+        fmt::format("{} of {} answers are not of the length that was asked for: use "
+                    "--ignore-eos, or read the lengths as they are",
+                    f.wrong_lengths, f.completed));
+  }
+  if (const int64_t uncounted = Uncounted(run); uncounted > 0) {
+    out.push_back(
+        fmt::format("the server gave no usage for {} requests: their tokens are guessed "
+                    "from the dataset and the chunks",
+                    uncounted));
+  }
+  if (f.tokens_per_chunk > kManyTokensAChunk && !f.itl_per_token) {
+    out.push_back(
+        fmt::format("{:.2f} tokens came in a chunk: ITL is per chunk and larger than "
+                    "TPOT; read TPOT",
+                    f.tokens_per_chunk));
+  }
+  if (f.completed > 0 && f.completed < kFewForP99) {
+    out.push_back(
+        fmt::format("{} requests are few for a p99: it is about the slowest of them", f.completed));
+  }
+  // Where places are limited, waiting for one is not lateness; the client measures its loop itself.
+  if (run.max_concurrency == 0 && f.send_lag_ms.n > 0 && f.send_lag_ms.p99 > kLagMs &&
+      f.send_lag_ms.p99 > kLagOfTtft * f.ttft_ms.mean) {
+    out.push_back(fmt::format("requests were sent late (p99 {:.1f} ms); the latencies contain it",
+                              f.send_lag_ms.p99));
+  }
+  return out;
+}
+
+}  // namespace vivace::load

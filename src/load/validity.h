@@ -1,0 +1,21 @@
+// Whether a run counts, in sentences. Every report begins with these. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "load/run_result.h"
+
+namespace vivace::load {
+
+inline constexpr double kMostFailures = 0.01;  // of the requests that ended
+
+// Why the figures are not to be used: too many failures, a client that was the bottleneck, nothing
+// completed. Empty: the run is valid.
+std::vector<std::string> InvalidBecause(const RunResult& run);
+
+// What to know of a valid run: ended early, wrong output lengths, tokens counted by chunks, several
+// tokens a chunk, few requests for a p99.
+std::vector<std::string> Warnings(const RunResult& run);
+
+}  // namespace vivace::load
