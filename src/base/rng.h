@@ -22,10 +22,11 @@ constexpr std::array<uint32_t, 4> Philox(uint64_t key, std::array<uint32_t, 4> c
   return counter;
 }
 
-// Uniform in [0, 1), 53 bits: the draw of `choice` at `position` of a sequence seeded with `seed`.
-constexpr double UniformDraw(uint64_t seed, int32_t choice, int32_t position) {
-  const auto words =
-      Philox(seed, {static_cast<uint32_t>(position), static_cast<uint32_t>(choice), 0, 0});
+// Uniform in [0, 1), 53 bits: the draw of `choice` at `position` of a sequence seeded with `seed`,
+// the first one or, where that could not stay, a later `attempt`.
+constexpr double UniformDraw(uint64_t seed, int32_t choice, int32_t position, int32_t attempt = 0) {
+  const auto words = Philox(seed, {static_cast<uint32_t>(position), static_cast<uint32_t>(choice),
+                                   static_cast<uint32_t>(attempt), 0});
   const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 11;
   return static_cast<double>(bits) * 0x1p-53;
 }

@@ -18,6 +18,7 @@ TEST(UniformDraw, DependsOnSeedChoiceAndPositionOnly) {
   EXPECT_NE(UniformDraw(1, 2, 3), UniformDraw(2, 2, 3));
   EXPECT_NE(UniformDraw(1, 2, 3), UniformDraw(1, 3, 3));
   EXPECT_NE(UniformDraw(1, 2, 3), UniformDraw(1, 2, 4));
+  EXPECT_NE(UniformDraw(1, 2, 3), UniformDraw(1, 2, 3, 1));
 }
 
 TEST(UniformDraw, IsUniform) {

@@ -35,15 +35,6 @@ constexpr int kBarriers = 20'000;
 constexpr int kWakes = 25;
 constexpr std::chrono::milliseconds kAsleepAfter{2};
 
-std::string CpuName() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name") && line.find(": ") != std::string::npos)
-      return line.substr(line.find(": ") + 2);
-  }
-  return "unknown";
-}
-
 size_t CacheBytes(int name) {
   const long bytes = sysconf(name);
   return bytes > 0 ? static_cast<size_t>(bytes) : 0;
@@ -157,6 +148,15 @@ void MeasurePool(ThreadPool& pool, MachineLimits* limits) {
 }
 
 }  // namespace
+
+std::string CpuName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name") && line.find(": ") != std::string::npos)
+      return line.substr(line.find(": ") + 2);
+  }
+  return "unknown";
+}
 
 double MachineLimits::MacRate(MacKind kind, int wanted) const {
   for (const MacLimit& mac : macs) {

@@ -52,6 +52,9 @@ struct MachineLimits {
   double ReadRate(size_t bytes, int threads) const;
 };
 
+// The name the processor gives itself; empty where the system does not say.
+std::string CpuName();
+
 Result<MachineLimits> MeasureLimits(const LimitOptions& options);
 
 // The better of two measurements of one machine, figure by figure.

@@ -108,4 +108,12 @@ void StepDriver::Decode(int32_t sequences, int32_t position) {
   RunStep();
 }
 
+void StepDriver::Mix(int32_t decodes, int32_t position, int32_t prompts, int32_t first,
+                     int32_t count) {
+  plan_.Clear();
+  for (int32_t s = 0; s < decodes; ++s) AddItem(prompts + s, position, 1, true);
+  for (int32_t s = 0; s < prompts; ++s) AddItem(s, first, count, false);
+  RunStep();
+}
+
 }  // namespace vivace::bench

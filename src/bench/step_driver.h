@@ -26,6 +26,9 @@ class StepDriver {
   void Chunk(int32_t first, int32_t count, bool last);
   // One token of each of the first `sequences`, at `position`.
   void Decode(int32_t sequences, int32_t position);
+  // Chunks [first, first + count) of the prompts of the first `prompts` sequences, which draw
+  // nothing, beside one token of each of the `decodes` sequences after them, at `position`.
+  void Mix(int32_t decodes, int32_t position, int32_t prompts, int32_t first, int32_t count);
 
   const StepTimes& times() const { return times_; }
   int64_t wall_ns() const { return wall_ns_; }  // of the last step, Launch and Await

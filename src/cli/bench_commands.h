@@ -13,6 +13,11 @@ namespace vivace::cli {
 
 int BenchLimits(std::span<const std::string> args);
 int BenchSteps(std::span<const std::string> args);
+int BenchThroughput(std::span<const std::string> args);
+int BenchLatency(std::span<const std::string> args);
+int BenchServe(std::span<const std::string> args);
+int BenchMaxRate(std::span<const std::string> args);
+int BenchSimulate(std::span<const std::string> args);
 int BenchReport(std::span<const std::string> args);
 int BenchCompare(std::span<const std::string> args);
 

@@ -8,6 +8,7 @@
 
 #include "cli/chat_backend.h"
 #include "cli/commands.h"
+#include "cli/environment.h"
 #include "cli/serve_options.h"
 #include "cli/signals.h"
 #include "formats/untrusted.h"
@@ -24,6 +25,7 @@ struct ChatOptions {
   EngineConfig engine;
   HubOptions hub;
   std::string system;
+  std::string api_key;       // given by the flag
   float temperature = 0.7f;  // small models ramble at the API's default of 1
 };
 
@@ -45,11 +47,17 @@ Command ChatCommand(ChatOptions* options) {
                                 "\nExamples:\n"
                                 "  vivace chat model.gguf\n"
                                 "  vivace chat org/name\n"
-                                "  vivace chat http://127.0.0.1:8000",
-                     .flags = EngineFlags(&options->engine)};
+                                "  vivace chat http://127.0.0.1:8000\n"
+                                "  VIVACE_API_KEY=... vivace chat https://host/v1",
+                     .flags = EngineFlags(&options->engine),
+                     .takes_config = true};
   for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
   command.flags.push_back(
       {"system", "TEXT", "the template's own", "system prompt", StoreText(&options->system)});
+  command.flags.push_back({"api-key", "KEY", "$VIVACE_API_KEY",
+                           "what a server asks for; the variable is not shown to the machine's "
+                           "other users",
+                           StoreText(&options->api_key)});
   command.flags.push_back({"temperature", "T", "0.7", "0 takes the most likely token each time",
                            [options](const std::string& text) {
                              return StoreTemperature(text, &options->temperature);
@@ -155,7 +163,12 @@ class Conversation {
 
 Result<std::unique_ptr<ChatBackend>> MakeBackend(const std::string& target, ChatOptions options) {
   if (target.starts_with("http://") || target.starts_with("https://")) {
-    return MakeHttpBackend(target, options.temperature);
+    if (options.api_key.empty()) options.api_key = ApiKeyOfEnvironment();
+    return MakeHttpBackend(target, options.temperature, std::move(options.api_key));
+  }
+  if (!options.api_key.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, "bad_value", "api-key",
+                "--api-key goes with a server's URL; a model in this process asks for none");
   }
   options.engine.model = target;  // resolved before signals were blocked
   return MakeLocalBackend(options.engine, options.temperature);

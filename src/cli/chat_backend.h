@@ -25,7 +25,10 @@ class ChatBackend {
 };
 
 // The answers of /v1/chat/completions of an OpenAI-compatible server. `url` with or without "/v1".
-std::unique_ptr<ChatBackend> MakeHttpBackend(std::string url, float temperature);
+// `api_key` goes to that server as a bearer token; empty: none. It follows no redirects.
+// kInvalidArgument for a key with what no key has.
+Result<std::unique_ptr<ChatBackend>> MakeHttpBackend(std::string url, float temperature,
+                                                     std::string api_key);
 
 // Loads the model file `config.model` and answers in this process.
 Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config,

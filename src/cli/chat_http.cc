@@ -1,10 +1,12 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <mutex>
 
+#include "base/limits.h"
+#include "base/sse_reader.h"
 #include "cli/chat_backend.h"
-#include "cli/sse_reader.h"
 
 namespace vivace::cli {
 namespace {
@@ -67,8 +69,10 @@ std::string Endpoint(std::string url) {
 
 class HttpBackend final : public ChatBackend {
  public:
-  HttpBackend(std::string url, float temperature)
-      : endpoint_(Endpoint(std::move(url))), temperature_(temperature) {
+  HttpBackend(std::string url, float temperature, std::string api_key)
+      : endpoint_(Endpoint(std::move(url))),
+        temperature_(temperature),
+        api_key_(std::move(api_key)) {
     static std::once_flag once;
     std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   }
@@ -81,6 +85,9 @@ class HttpBackend final : public ChatBackend {
     const std::unique_ptr<CURL, CurlDeleter> curl(curl_easy_init());
     const std::unique_ptr<curl_slist, CurlDeleter> headers(
         curl_slist_append(nullptr, "Content-Type: application/json"));
+    if (!api_key_.empty()) {
+      curl_slist_append(headers.get(), ("Authorization: Bearer " + api_key_).c_str());
+    }
     Exchange exchange{
         .reader = {}, .on_text = &on_text, .cancelled = &cancelled, .text = {}, .error = {}};
     curl_easy_setopt(curl.get(), CURLOPT_URL, endpoint_.c_str());
@@ -117,12 +124,23 @@ class HttpBackend final : public ChatBackend {
  private:
   const std::string endpoint_;
   const float temperature_;
+  const std::string api_key_;
 };
 
 }  // namespace
 
-std::unique_ptr<ChatBackend> MakeHttpBackend(std::string url, float temperature) {
-  return std::make_unique<HttpBackend>(std::move(url), temperature);
+Result<std::unique_ptr<ChatBackend>> MakeHttpBackend(std::string url, float temperature,
+                                                     std::string api_key) {
+  // It becomes part of a header.
+  const bool sound =
+      std::all_of(api_key.begin(), api_key.end(), [](char c) { return c > 0x20 && c < 0x7F; });
+  if (!sound || api_key.size() > limits::kMaxApiKeyBytes) {
+    return Fail(ErrorCode::kInvalidArgument, "bad_value", "api-key",
+                "the API key (--api-key or VIVACE_API_KEY) must be at most {} visible ASCII "
+                "characters, without spaces",
+                limits::kMaxApiKeyBytes);
+  }
+  return std::make_unique<HttpBackend>(std::move(url), temperature, std::move(api_key));
 }
 
 }  // namespace vivace::cli

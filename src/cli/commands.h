@@ -11,6 +11,7 @@ namespace vivace::cli {
 
 inline constexpr int kExitRefused = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;  // by Ctrl-C: 128 + SIGINT, as shells have it
 
 // What `serve` starts itself as to compile grammars (grammar/worker.h); no verb for people.
 inline constexpr char kGrammarWorkerVerb[] = "grammar-worker";
@@ -24,6 +25,7 @@ int List(std::span<const std::string> args);
 int Remove(std::span<const std::string> args);
 int Plan(std::span<const std::string> args);
 int Bench(std::span<const std::string> args);
+int Tune(std::span<const std::string> args);
 
 // Prints "vivace: <message>" on stderr, once.
 int Refuse(const Error& error);

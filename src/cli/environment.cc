@@ -76,6 +76,8 @@ std::string ApiKeyOfEnvironment() {
 
 std::string AdminKeyOfEnvironment() { return Variable("VIVACE_ADMIN_API_KEY"); }
 
+std::string OpenAiKeyOfEnvironment() { return Variable("OPENAI_API_KEY"); }
+
 hub::HubConfig HubFromEnvironment() {
   hub::HubConfig config;
   fs::path home = PathIn("HF_HOME");

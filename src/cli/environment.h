@@ -1,7 +1,7 @@
 // The only environment variables the program reads, and only for defaults: where a user's caches
-// are (the XDG base directory rules), what Hugging Face's own programs go by, and the server's
-// keys, which a command line would show to everyone on the machine. (libcurl reads the proxy
-// variables by itself.)
+// are (the XDG base directory rules), what Hugging Face's own programs go by, and keys, the
+// server's and those of servers that are measured, which a command line would show to everyone on
+// the machine. (libcurl reads the proxy variables by itself.)
 #pragma once
 
 #include <string>
@@ -18,8 +18,11 @@ std::string UserCacheFolder();
 // token has is left out.
 hub::HubConfig HubFromEnvironment();
 
-// VIVACE_API_KEY, else VLLM_API_KEY; VIVACE_ADMIN_API_KEY. Empty: none.
+// VIVACE_API_KEY, else VLLM_API_KEY: what our server asks for, and what `chat` says to one.
+// VIVACE_ADMIN_API_KEY. Empty: none.
 std::string ApiKeyOfEnvironment();
 std::string AdminKeyOfEnvironment();
+// OPENAI_API_KEY, for servers of others. Empty: none.
+std::string OpenAiKeyOfEnvironment();
 
 }  // namespace vivace::cli

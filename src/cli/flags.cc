@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cli/config_file.h"
+
 namespace vivace::cli {
 namespace {
 
@@ -23,6 +25,7 @@ std::string Names(const Flag& flag) {
 
 std::vector<std::string> AllNames(const Command& command) {
   std::vector<std::string> names = {"--help"};
+  if (command.takes_config) names.emplace_back("--config");
   for (const Flag& flag : command.flags) {
     names.push_back("--" + flag.name);
     if (flag.value.empty()) names.push_back("--no-" + flag.name);
@@ -40,6 +43,10 @@ tl::unexpected<Error> Usage(const Command& command, std::string reason, std::str
 void PrintHelp(const Command& command) {
   fmt::print("usage: vivace {}{}{} [FLAGS]\n\n{}\n\n", command.name,
              command.positional.empty() ? "" : " ", command.positional, command.summary);
+  if (command.takes_config) {
+    fmt::print("  {:<34} {}\n", "--config FILE",
+               "a JSON object of these flags and \"model\"; the command line wins");
+  }
   for (const Flag& flag : command.flags) {
     const std::string left = flag.value.empty() ? fmt::format("--[no-]{}", flag.name)
                                                 : fmt::format("--{} {}", flag.name, flag.value);
@@ -57,6 +64,7 @@ struct Slot {
   bool off_on = false;
   CLI::Option* option = nullptr;
   CLI::Option* off = nullptr;
+  bool given() const { return option->count() > 0 || (off != nullptr && off->count() > 0); }
 };
 
 Status Store(const Command& command, const Flag& flag, const Slot& slot) {
@@ -70,6 +78,49 @@ Status Store(const Command& command, const Flag& flag, const Slot& slot) {
     return {};
   }
   for (const std::string& value : slot.values) VIVACE_RETURN_IF_ERROR(flag.store(value));
+  return {};
+}
+
+bool IsNamed(const Flag& flag, const std::string& name) {
+  return flag.name == name || std::ranges::count(flag.aliases, name) > 0;
+}
+
+// The words a configuration has for a flag, in the way the command line would have them.
+Result<std::vector<std::string>> WordsOf(const ConfigFile& config, const ConfigEntry& entry,
+                                         const Flag& flag) {
+  const auto refuse = [&](std::string_view wanted) {
+    return Fail(ErrorCode::kInvalidArgument, "bad_value", flag.name, "{}: \"{}\" is {}; give {}",
+                config.path, entry.key, entry.shown, wanted);
+  };
+  if (flag.value.empty() != entry.is_switch) {
+    return refuse(flag.value.empty() ? "true or false" : "a number or a string");
+  }
+  if (entry.words.size() != 1 && flag.value.empty()) return refuse("true or false");
+  return entry.words;
+}
+
+// Values of flags that the command line did not give.
+Status StoreConfig(const Command& command, const ConfigFile& config, std::span<const Slot> slots) {
+  for (const ConfigEntry& entry : config.entries) {
+    const auto flag =
+        std::ranges::find_if(command.flags, [&](const Flag& f) { return IsNamed(f, entry.name); });
+    if (flag == command.flags.end()) {
+      std::vector<std::string> names = {"model"};
+      for (const Flag& f : command.flags) names.push_back(f.name);
+      const std::string nearest = Nearest(entry.name, names);
+      return Fail(ErrorCode::kInvalidArgument, "unknown_flag", entry.key,
+                  "{}: \"{}\" is no flag of `vivace {}`{}", config.path, entry.key, command.name,
+                  nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest));
+    }
+    if (slots[static_cast<size_t>(flag - command.flags.begin())].given()) continue;
+    VIVACE_ASSIGN(const auto words, WordsOf(config, entry, *flag));
+    for (const std::string& word : words) {
+      auto stored = flag->store(word);
+      if (stored) continue;
+      stored.error().message = fmt::format("{}: {}", config.path, stored.error().message);
+      return stored;
+    }
+  }
   return {};
 }
 
@@ -126,6 +177,8 @@ Result<Parsed> ParseFlags(const Command& command, std::span<const std::string> a
   bool help = false;
   app.add_flag("--help,-h", help);
   app.add_option("positionals", parsed.positionals);
+  std::vector<std::string> config_paths;
+  if (command.takes_config) app.add_option("--config", config_paths)->allow_extra_args(false);
   std::vector<Slot> slots(command.flags.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     const Flag& flag = command.flags[i];
@@ -162,6 +215,15 @@ Result<Parsed> ParseFlags(const Command& command, std::span<const std::string> a
     return Usage(command, "unknown_flag", word,
                  nearest.empty() ? fmt::format("unknown flag {}", word)
                                  : fmt::format("unknown flag {}; did you mean {}?", word, nearest));
+  }
+  if (config_paths.size() > 1) {
+    return Usage(command, "flag_conflict", "config", "--config is given more than once");
+  }
+  if (!config_paths.empty()) {
+    VIVACE_ASSIGN(const ConfigFile config, ReadConfigFile(config_paths[0]));
+    VIVACE_RETURN_IF_ERROR(StoreConfig(command, config, slots));
+    if (parsed.positionals.empty() && !config.model.empty())
+      parsed.positionals.push_back(config.model);
   }
   for (size_t i = 0; i < slots.size(); ++i) {
     VIVACE_RETURN_IF_ERROR(Store(command, command.flags[i], slots[i]));

@@ -36,11 +36,13 @@ struct Command {
   std::string summary;     // one line
   std::string details;     // paragraphs and examples under the flags
   std::vector<Flag> flags;
+  // --config FILE gives values of the flags (config_file.h); those on the command line win.
+  bool takes_config = false;
 };
 
 // What the words said besides flags. help: --help was among them and has been printed.
 struct Parsed {
-  std::vector<std::string> positionals;
+  std::vector<std::string> positionals;  // none on the command line: the configuration's model
   bool help = false;
 };
 

@@ -31,7 +31,8 @@ constexpr Verb kVerbs[] = {
     {"list", List, "the models in the cache"},
     {"rm", Remove, "remove a model from the cache"},
     {"plan", Plan, "what serving a model takes, and what fits, without loading it"},
-    {"bench", Bench, "how fast this machine and a model on it are"},
+    {"bench", Bench, "how fast servers, this machine and models on it are"},
+    {"tune", Tune, "find the settings that serve your traffic best"},
 };
 
 void PrintHelp(FILE* out) {

@@ -17,8 +17,6 @@
 namespace vivace::cli {
 namespace {
 
-constexpr int kExitInterrupted = 130;  // 128 + SIGINT, as a shell has it
-
 struct Options {
   HubOptions hub;
   int64_t timeout_s = 30;

@@ -85,6 +85,18 @@ Status StoreQuantization(const std::string& text, EngineConfig* config) {
   return BadValue("quantization", text, "none, q8_0, q5_1, q5_0, q4_1 or q4_0");
 }
 
+Status StorePingInterval(const std::string& text, ServeOptions* options) {
+  constexpr int kMostSeconds = 3600;
+  int seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds < 0 ||
+      seconds > kMostSeconds) {
+    return BadValue("sse-ping-interval", text, "seconds from 0 to 3600");
+  }
+  options->server.service.ping_interval_ms = seconds * 1000;
+  return {};
+}
+
 Status StoreLogFormat(const std::string& text, log::Format* format) {
   if (text != "text" && text != "json") return BadValue("log-format", text, "text or json");
   *format = text == "json" ? log::Format::kJson : log::Format::kText;
@@ -99,6 +111,7 @@ Examples:
   vivace serve org/name                  from the hub, by way of its cache; also org/name:FILE
   vivace serve model.gguf --host 0.0.0.0 --port 9000 --max-model-len 4096 --max-num-seqs 32
   vivace serve model.gguf --kv-cache-memory-bytes 2GiB --threads 8
+  vivace serve --config tuned/vivace.json         as `vivace tune` writes it
 
 Then, from anywhere an OpenAI client runs:
   curl http://127.0.0.1:8000/v1/chat/completions -H 'Content-Type: application/json' \
@@ -151,12 +164,31 @@ std::vector<Flag> EngineFlags(EngineConfig* config, std::span<const std::string_
   return flags;
 }
 
+std::vector<Flag> WeightCacheFlags(EngineConfig* config) {
+  config->weight_cache = UserCacheFolder();
+  return {
+      {"weight-cache", "DIR", "~/.cache/vivace",
+       "folder where packed weights are kept, for a quick start; `off` for none",
+       [config](const std::string& text) -> Status {
+         if (text.empty()) return BadValue("weight-cache", text, "a folder, or off");
+         config->weight_cache = text == "off" ? "" : text;
+         return {};
+       }},
+      {"weight-cache-size", "BYTES", FormatBytes(static_cast<uint64_t>(config->weight_cache_size)),
+       "most they may take; the least recently used go first",
+       [config](const std::string& text) -> Status {
+         VIVACE_ASSIGN(config->weight_cache_size, ParseBytes(text, "weight-cache-size"));
+         return {};
+       }}};
+}
+
 Command ServeCommand(ServeOptions* options) {
   Command command = {.name = "serve",
                      .positional = "MODEL",
                      .summary = "Serves a model, a file or a name on the hub, over the OpenAI API.",
                      .details = kExamples,
-                     .flags = {}};
+                     .flags = {},
+                     .takes_config = true};
   command.flags = {
       {"host", "ADDRESS", options->server.http.host, "address to listen on; 0.0.0.0 for all",
        [options](const std::string& text) -> Status {
@@ -175,23 +207,7 @@ Command ServeCommand(ServeOptions* options) {
        }},
   };
   for (Flag& flag : EngineFlags(&options->engine)) command.flags.push_back(std::move(flag));
-  options->engine.weight_cache = UserCacheFolder();
-  command.flags.push_back(
-      {"weight-cache", "DIR", "~/.cache/vivace",
-       "folder where packed weights are kept, for a quick start; `off` for none",
-       [options](const std::string& text) -> Status {
-         if (text.empty()) return BadValue("weight-cache", text, "a folder, or off");
-         options->engine.weight_cache = text == "off" ? "" : text;
-         return {};
-       }});
-  command.flags.push_back({"weight-cache-size", "BYTES",
-                           FormatBytes(static_cast<uint64_t>(options->engine.weight_cache_size)),
-                           "most they may take; the least recently used go first",
-                           [options](const std::string& text) -> Status {
-                             VIVACE_ASSIGN(options->engine.weight_cache_size,
-                                           ParseBytes(text, "weight-cache-size"));
-                             return {};
-                           }});
+  for (Flag& flag : WeightCacheFlags(&options->engine)) command.flags.push_back(std::move(flag));
   for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
   command.flags.push_back(Text("chat-template", "FILE", "the model's",
                                "a Jinja chat template to use instead", &options->chat_template));
@@ -206,6 +222,12 @@ Command ServeCommand(ServeOptions* options) {
   command.flags.push_back(
       Count("shutdown-timeout", fmt::to_string(options->server.shutdown_timeout_s),
             "seconds running answers may take after SIGTERM", &options->server.shutdown_timeout_s));
+  command.flags.push_back(
+      {"sse-ping-interval", "SECONDS",
+       fmt::to_string(options->server.service.ping_interval_ms / 1000),
+       "a stream that has nothing to say for so long sends a ping, so that proxies keep it; 0: "
+       "none",
+       [options](const std::string& text) { return StorePingInterval(text, options); }});
   for (Flag& flag : AccessFlags(&options->server)) command.flags.push_back(std::move(flag));
   command.flags.push_back(
       {"log-format", "FORMAT", "text", "text or json",

@@ -28,6 +28,9 @@ std::vector<Flag> EngineFlags(EngineConfig* config);
 // Those of them that are named.
 std::vector<Flag> EngineFlags(EngineConfig* config, std::span<const std::string_view> names);
 
+// Where packed weights are kept. Sets the default: the user's cache folder.
+std::vector<Flag> WeightCacheFlags(EngineConfig* config);
+
 Command ServeCommand(ServeOptions* options);
 
 }  // namespace vivace::cli

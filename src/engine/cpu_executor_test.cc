@@ -12,6 +12,7 @@
 #include "engine/testing/fake_constraint.h"
 #include "engine/testing/plan_driver.h"
 #include "engine/testing/tiny_model.h"
+#include "support/paths.h"
 
 namespace vivace {
 namespace {
@@ -275,7 +276,8 @@ TEST_P(CpuExecutorTest, UnseededChoicesDifferAndSeededOnesDoNot) {
 }
 
 TEST_P(CpuExecutorTest, ANanModelGivesErrorsAndLives) {
-  const std::string path = VIVACE_SOURCE_DIR "/../shared/cases/bad/gguf/model_nan_weights.gguf";
+  const std::string path =
+      vivace::testing::SourceDir() + "/../shared/cases/bad/gguf/model_nan_weights.gguf";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "not on this machine: " << path;
   auto file = model::OpenModel(path);
   ASSERT_TRUE(file.has_value()) << file.error().message;

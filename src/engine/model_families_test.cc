@@ -16,11 +16,12 @@
 #include "engine/testing/make_forward.h"
 #include "engine/testing/tiny_model.h"
 #include "formats/safetensors.h"
+#include "support/paths.h"
 
 namespace vivace {
 namespace {
 
-const std::string kTiny = VIVACE_SOURCE_DIR "/../shared/models/tiny/";
+const std::string kTiny = vivace::testing::SourceDir() + "/../shared/models/tiny/";
 
 constexpr const char* kFamilies[] = {"cohere2",    "deepseek_v2",      "deepseek_v3", "exaone4",
                                      "gemma2",     "gemma3_text",      "glm4",        "gpt_oss",

@@ -13,6 +13,7 @@
 #include "engine/testing/make_forward.h"
 #include "engine/testing/plan_driver.h"
 #include "engine/testing/tiny_model.h"
+#include "support/paths.h"
 
 namespace vivace {
 namespace {
@@ -21,8 +22,9 @@ using testing::MakeExecutor;
 using testing::PlanDriver;
 using testing::TestConfig;
 
-const std::string kShared = VIVACE_SOURCE_DIR "/../shared/models/";
-const std::string kSmolLm2 = VIVACE_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+const std::string kShared = vivace::testing::SourceDir() + "/../shared/models/";
+const std::string kSmolLm2 =
+    vivace::testing::SourceDir() + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 
 boost::json::value ReadJson(const std::string& path) {
   std::ifstream file(path);

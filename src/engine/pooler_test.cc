@@ -12,6 +12,7 @@
 #include "engine/testing/make_forward.h"
 #include "engine/testing/plan_driver.h"
 #include "engine/testing/tiny_model.h"
+#include "support/paths.h"
 
 namespace vivace {
 namespace {
@@ -96,7 +97,7 @@ TEST_P(PoolerTest, TheMeanIsOverTheLastOfEachBeginning) {
 // heads, RMSNorm and LayerNorm.
 TEST(PoolerReferenceTest, TheLastVectorIsWhatTheHeadReads) {
   for (const std::string family : {"llama", "granite", "starcoder2"}) {
-    const std::string path = VIVACE_SOURCE_DIR "/../shared/models/tiny/" + family;
+    const std::string path = vivace::testing::SourceDir() + "/../shared/models/tiny/" + family;
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "not on this machine: " << path;
     auto file = model::OpenModel(path);
     ASSERT_TRUE(file.has_value()) << file.error().message;

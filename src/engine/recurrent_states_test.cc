@@ -13,11 +13,12 @@
 
 #include "engine/engine.h"
 #include "engine/testing/tiny_model.h"
+#include "support/paths.h"
 
 namespace vivace {
 namespace {
 
-const std::string kTiny = VIVACE_SOURCE_DIR "/../shared/models/tiny/";
+const std::string kTiny = vivace::testing::SourceDir() + "/../shared/models/tiny/";
 constexpr int32_t kOutputs = 40;
 using Answers = std::vector<std::vector<TokenId>>;
 

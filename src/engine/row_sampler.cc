@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <optional>
 
 #include "base/limits.h"
 #include "sample/logprobs.h"
@@ -155,11 +156,16 @@ void RowSampler::Draw(const PlanItem& item, std::span<float> logits, SampleScrat
     allowed = scratch->mask;
   }
   const int32_t position = item.first_position + item.num_tokens;
-  const auto drawn = state.Sample(ops_, logits, position, scratch, allowed);
-  if (!drawn) {
-    sampled->error = SampleError::kNonFiniteLogits;
-    return;
+  std::optional<TokenId> drawn;
+  for (int32_t attempt = 0;; ++attempt) {
+    drawn = state.Sample(ops_, logits, position, scratch, allowed, attempt);
+    if (!drawn) {
+      sampled->error = SampleError::kNonFiniteLogits;
+      return;
+    }
+    if (allowed.empty() || constraint->Affords(*drawn, state.remaining(), scratch->mask)) break;
   }
+  state.Accept(*drawn);
   sampled->token = *drawn;
   if (constraint == nullptr) return;
   if (!constraint->Accept(*drawn)) sampled->error = SampleError::kRefused;

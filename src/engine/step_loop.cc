@@ -11,17 +11,6 @@
 namespace vivace {
 namespace {
 
-SchedulerConfig MakeSchedulerConfig(const EngineConfig& config, const ExecutorLimits& limits) {
-  return {.max_num_seqs = limits.max_sequences,
-          .max_num_batched_tokens = limits.max_batched_tokens,
-          .max_model_len = limits.max_model_len,
-          .max_itl_ns = static_cast<int64_t>(config.max_itl_ms * 1e6),
-          .kv = {.num_blocks = limits.num_blocks,
-                 .block_size = limits.block_size,
-                 .enable_prefix_caching = config.enable_prefix_caching && !limits.recurrent,
-                 .windows = limits.kv_windows}};
-}
-
 uint64_t RandomSeed() {
   std::random_device device;
   return (uint64_t{device()} << 32) | device();
@@ -66,13 +55,24 @@ FinishReason ReasonOf(SeqFinish finish) {
 
 }  // namespace
 
+SchedulerConfig SchedulerConfigOf(const EngineConfig& config, const ExecutorLimits& limits) {
+  return {.max_num_seqs = limits.max_sequences,
+          .max_num_batched_tokens = limits.max_batched_tokens,
+          .max_model_len = limits.max_model_len,
+          .max_itl_ns = static_cast<int64_t>(config.max_itl_ms * 1e6),
+          .kv = {.num_blocks = limits.num_blocks,
+                 .block_size = limits.block_size,
+                 .enable_prefix_caching = config.enable_prefix_caching && !limits.recurrent,
+                 .windows = limits.kv_windows}};
+}
+
 StepLoop::StepLoop(const EngineConfig& config, std::unique_ptr<Executor> executor,
                    std::vector<TokenId> eos_ids)
     : config_(WithSeed(config)),
       executor_(std::move(executor)),
       limits_(executor_->limits()),
       eos_ids_(std::move(eos_ids)),
-      scheduler_config_(MakeSchedulerConfig(config_, limits_)),
+      scheduler_config_(SchedulerConfigOf(config_, limits_)),
       scheduler_(scheduler_config_) {
   scheduler_.Reserve(&plan_, &changes_, &effects_);
   slot_keys_.resize(static_cast<size_t>(limits_.max_sequences));

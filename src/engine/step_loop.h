@@ -13,6 +13,9 @@
 
 namespace vivace {
 
+// The scheduler of an engine with this configuration and executor.
+SchedulerConfig SchedulerConfigOf(const EngineConfig& config, const ExecutorLimits& limits);
+
 class StepLoop final : public Engine {
  public:
   StepLoop(const EngineConfig& config, std::unique_ptr<Executor> executor,

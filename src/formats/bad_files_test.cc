@@ -10,6 +10,7 @@
 #include "formats/file_kind.h"
 #include "formats/gguf.h"
 #include "formats/safetensors.h"
+#include "support/paths.h"
 
 namespace vivace::formats {
 namespace {
@@ -33,7 +34,7 @@ std::string Verdict(const std::string& path, bool gguf) {
 }
 
 TEST(BadFiles, GetTheManifestsVerdict) {
-  const fs::path corpus = fs::path(VIVACE_SOURCE_DIR) / "../shared/cases/bad";
+  const fs::path corpus = fs::path(vivace::testing::SourceDir()) / "../shared/cases/bad";
   const auto cases = Cases(corpus);
   if (!cases) GTEST_SKIP() << "the corpus is not on this machine: " << corpus;
   int checked = 0;
@@ -51,7 +52,7 @@ TEST(BadFiles, GetTheManifestsVerdict) {
 }
 
 TEST(BadFiles, KindsAreTold) {
-  const fs::path corpus = fs::path(VIVACE_SOURCE_DIR) / "../shared/cases/bad";
+  const fs::path corpus = fs::path(vivace::testing::SourceDir()) / "../shared/cases/bad";
   if (!fs::exists(corpus)) GTEST_SKIP() << "the corpus is not on this machine: " << corpus;
   const auto kind = [&](const char* name) { return *DetectFileKind((corpus / name).string()); };
   EXPECT_EQ(kind("gguf/control_mini.gguf"), FileKind::kGguf);

@@ -1,5 +1,5 @@
 // How short the rest of an output can be: the least number of bytes from every state of a compiled
-// grammar to the end of its rule, and how much one token can add to that.
+// grammar to the end of its rule.
 //
 // xgrammar's compiled grammar is a set of automata, one for each rule, whose edges are bytes or
 // other rules. The least costs are Knuth's generalisation of Dijkstra's algorithm to such systems
@@ -48,10 +48,6 @@ class Automaton {
   // exceeded.
   bool AppendShortest(int32_t state, size_t most, std::string* text) const;
 
-  // The most that one token can add to what is left, along any way that it can take; kNever where
-  // no bound is known.
-  int64_t token_growth() const { return token_growth_; }
-
   // Whether the rest can be known: not where the grammar counts tokens or names them.
   bool steerable() const { return steerable_; }
 
@@ -65,7 +61,6 @@ class Automaton {
   Edges EdgesOf(int32_t state) const { return grammar_->complete_fsm.GetEdges(state); }
   size_t states() const { return costs_.size(); }
   void FindCosts(const Vocabulary& vocabulary);
-  void FindGrowth(const Vocabulary& vocabulary);
   int64_t EdgeCost(const xgrammar::FSMEdge& edge, const Vocabulary& vocabulary) const;
 
   xgrammar::Grammar grammar_;
@@ -75,7 +70,6 @@ class Automaton {
   std::vector<int64_t> costs_;      // by state
   std::vector<int32_t> best_edge_;  // by state: the first edge of the shortest way, -1 at an end
   std::vector<uint8_t> best_byte_;  // where that edge is bytes
-  int64_t token_growth_ = kNever;
   bool steerable_ = true;
 };
 

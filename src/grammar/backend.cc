@@ -43,7 +43,7 @@ Result<xgrammar::CompiledGrammar> CompileText(const xgrammar::TokenizerInfo& tok
     return text.kind == Lowered::Kind::kEbnf ? compiler.CompileGrammar(text.text, "root")
                                              : compiler.CompileStructuralTag(text.text);
   } catch (const std::bad_alloc&) {
-    return Fail(ErrorCode::kInvalidArgument, "grammar_too_complex", "",
+    return Fail(ErrorCode::kInvalidArgument, "grammar_too_costly", "",
                 "it takes too much memory to compile");
   } catch (const std::exception& error) {
     return Fail(ErrorCode::kInvalidArgument, "bad_grammar", "", "it cannot be compiled: {}",

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "grammar/constraint.h"
+#include "grammar/token_spelling.h"
 #include "grammar/tracker.h"
 
 namespace vivace::grammar {
@@ -42,8 +43,8 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
     }
     if (const std::string rule = out->automaton_->EndlessRule(); !rule.empty()) {
       return refuse("grammar_endless",
-                    fmt::format("no output can be complete: '{}' never ends, or needs characters "
-                                "that the model's vocabulary cannot spell",
+                    fmt::format("no output can be complete: '{}' never ends, is too long, or needs "
+                                "characters that the model's vocabulary cannot spell",
                                 rule));
     }
     if (const std::string rule = out->automaton_->LeftRecursiveRule(); !rule.empty()) {
@@ -53,15 +54,16 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
     Tracker tracker(out->automaton_);
     if (tracker.Finished()) return refuse("grammar_empty", "its only output is the empty one");
     std::string shortest;
-    std::vector<TokenId> tokens;
-    if (!tracker.Shortest(limits::kMaxGrammarShortest, &shortest) ||
-        !out->vocabulary_->Tokenize(shortest, &tokens)) {
+    TokenSpelling spelling(*out->vocabulary_);
+    const bool known = tracker.Shortest(limits::kMaxGrammarShortest, &shortest);
+    if (known) spelling.Set(shortest);
+    if (!known || spelling.tokens() == TokenSpelling::kNone) {
       return refuse("grammar_too_long", "its shortest output cannot be written in tokens");
     }
-    out->shortest_tokens_ = static_cast<int32_t>(tokens.size());
+    out->shortest_tokens_ = spelling.tokens();
     return out;
   } catch (const std::exception&) {
-    return refuse("grammar_too_complex", "it takes too much memory");
+    return refuse("grammar_too_costly", "it takes too much memory");
   }
 }
 

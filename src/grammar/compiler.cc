@@ -2,11 +2,13 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <variant>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "grammar/backend.h"
 #include "grammar/compiled.h"
 #include "grammar/grammar.h"
@@ -22,8 +24,8 @@ using grammar::TokenGrammar;
 using grammar::Vocabulary;
 using GrammarPtr = std::shared_ptr<const TokenGrammar>;
 
-// Kept grammars, the least recently used go first; also that a text was too complex, so that
-// sending it again costs nothing.
+// Kept grammars, the least recently used go first; also verdicts that a text was too complex, so
+// that sending it again costs nothing.
 class Cache {
  public:
   using Entry = std::variant<GrammarPtr, Error>;
@@ -91,6 +93,21 @@ class Compiler final : public GrammarCompiler {
            GrammarCompilerConfig config)
       : tokenizer_(std::move(tokenizer)), vocab_size_(vocab_size), config_(std::move(config)) {}
 
+  ~Compiler() override {
+    if (preparing_.joinable()) preparing_.join();
+  }
+
+  void Prepare() override {
+    if (preparing_.joinable()) return;
+    preparing_ = std::thread([this] {
+      if (!turn_.Take(std::chrono::milliseconds::zero())) return;
+      if (const Status status = GetReady(); !status) {
+        log::Warn("grammars cannot be compiled yet", {{"why", status.error().message}});
+      }
+      turn_.Give();
+    });
+  }
+
   Result<std::shared_ptr<const CompiledGrammar>> Compile(const GrammarSpec& spec) override {
     const std::string key = grammar::KeyOf(spec);
     if (auto kept = cache_.Find(key)) return Kept(std::move(*kept), spec);
@@ -114,6 +131,12 @@ class Compiler final : public GrammarCompiler {
     return Kept(std::move(*kept), spec);
   }
 
+  Result<std::shared_ptr<const CompiledGrammar>> Find(const GrammarSpec& spec) override {
+    if (auto kept = cache_.Find(grammar::KeyOf(spec))) return Kept(std::move(*kept), spec);
+    return Fail(ErrorCode::kUnavailable, std::string(kGrammarNotReady), spec.field,
+                "the grammar must be compiled first");
+  }
+
  private:
   static Result<std::shared_ptr<const CompiledGrammar>> Kept(Cache::Entry entry,
                                                              const GrammarSpec& spec) {
@@ -123,7 +146,8 @@ class Compiler final : public GrammarCompiler {
     return tl::unexpected<Error>(std::move(error));
   }
 
-  Result<GrammarPtr> Make(const Lowered& text, const std::string& field) {
+  // What all grammars need. With the turn only.
+  Status GetReady() {
     try {
       if (!tokens_) {
         vocabulary_ =
@@ -132,11 +156,23 @@ class Compiler final : public GrammarCompiler {
         if (!config_.worker.empty()) worker_.emplace(config_.worker, vocabulary_);
         tokens_.emplace(vocabulary_);
       }
+      if (worker_) VIVACE_RETURN_IF_ERROR(worker_->Prepare());
+      tokens_->For({});
+      return {};
+    } catch (const std::exception&) {
+      return Fail(ErrorCode::kResourceExhausted, "grammar_busy", "",
+                  "there is too little memory to compile grammars; try again");
+    }
+  }
+
+  Result<GrammarPtr> Make(const Lowered& text, const std::string& field) {
+    VIVACE_RETURN_IF_ERROR(GetReady());
+    try {
       auto compiled = worker_ ? InWorker(text) : grammar::CompileText(tokens_->For(text), text);
       if (!compiled) return tl::unexpected<Error>(std::move(compiled.error()));
       return TokenGrammar::Create(std::move(*compiled), vocabulary_, field);
     } catch (const std::exception&) {
-      return Fail(ErrorCode::kInvalidArgument, "grammar_too_complex", field,
+      return Fail(ErrorCode::kInvalidArgument, "grammar_too_costly", field,
                   "it takes too much memory");
     }
   }
@@ -154,13 +190,33 @@ class Compiler final : public GrammarCompiler {
   GrammarCompilerConfig config_;
   Cache cache_;
   Turn turn_;
-  // With the turn only; made when the first grammar is compiled.
+  std::thread preparing_;
+  // With the turn only; made by the first who has it.
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::optional<grammar::WorkerProcess> worker_;
   std::optional<grammar::TokenizerInfos> tokens_;
 };
 
 }  // namespace
+
+std::shared_ptr<GrammarCompiler> WithoutWaiting(std::shared_ptr<GrammarCompiler> compiler) {
+  class Finder final : public GrammarCompiler {
+   public:
+    explicit Finder(std::shared_ptr<GrammarCompiler> inner) : inner_(std::move(inner)) {}
+    void Prepare() override { inner_->Prepare(); }
+    Result<std::shared_ptr<const CompiledGrammar>> Compile(const GrammarSpec& spec) override {
+      return inner_->Find(spec);
+    }
+    Result<std::shared_ptr<const CompiledGrammar>> Find(const GrammarSpec& spec) override {
+      return inner_->Find(spec);
+    }
+
+   private:
+    const std::shared_ptr<GrammarCompiler> inner_;
+  };
+  if (compiler == nullptr) return nullptr;
+  return std::make_shared<Finder>(std::move(compiler));
+}
 
 std::unique_ptr<GrammarCompiler> NewGrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer,
                                                     int32_t vocab_size,

@@ -3,7 +3,6 @@
 #include <dlpack/dlpack.h>
 
 #include <algorithm>
-#include <array>
 #include <exception>
 
 #include "base/limits.h"
@@ -13,6 +12,8 @@ namespace vivace::grammar {
 namespace {
 
 constexpr size_t kMostForcedBytes = 512;
+constexpr size_t kMostRest = 2 * limits::kMaxGrammarShortest;  // bytes
+constexpr int64_t kMostTokenBytes = 64;  // of a token in a plan, where plans are judged by bytes
 
 }  // namespace
 
@@ -22,15 +23,16 @@ GrammarConstraint::GrammarConstraint(std::shared_ptr<const TokenGrammar> grammar
       options_(options),
       matcher_(grammar_->compiled()),
       tracker_(grammar_->automaton()),
-      begun_(options.begin_after < 0) {}
+      begun_(options.begin_after < 0),
+      spelling_(grammar_->vocabulary()) {}
 
 bool GrammarConstraint::FillMask(int32_t remaining, std::span<uint32_t> mask) {
   if (!begun_) return FillBeforeBegin(remaining, mask);
-  std::ranges::fill(mask, 0u);
   if (stopped_) {
-    for (const TokenId stop : grammar_->vocabulary().stop()) AddToMask(mask, stop);
+    FillWithStops(mask);
     return true;
   }
+  std::ranges::fill(mask, 0u);
   auto shape =
       static_cast<int64_t>(std::min(MaskWords(grammar_->vocabulary().size()), mask.size()));
   DLTensor tensor = {};
@@ -46,11 +48,15 @@ bool GrammarConstraint::FillMask(int32_t remaining, std::span<uint32_t> mask) {
       for (TokenId id = grammar_->vocabulary().size(); id < shape * 32; ++id)
         TakeFromMask(mask, id);
     }
-    if (NearEnd(remaining)) Steer(remaining, mask);
   } catch (const std::exception&) {
     std::ranges::fill(mask, 0u);  // a fault of ours; the sampler finds nothing to draw
   }
   return true;
+}
+
+void GrammarConstraint::FillWithStops(std::span<uint32_t> mask) const {
+  std::ranges::fill(mask, 0u);
+  for (const TokenId stop : grammar_->vocabulary().stop()) AddToMask(mask, stop);
 }
 
 // Before the grammar holds, the output is free as long as room is left for the token it waits for
@@ -63,114 +69,60 @@ bool GrammarConstraint::FillBeforeBegin(int32_t remaining, std::span<uint32_t> m
   return true;
 }
 
-bool GrammarConstraint::NearEnd(int32_t remaining) const {
-  const Automaton& automaton = *grammar_->automaton();
-  if (!automaton.steerable()) return false;
-  return tracker_.MostBytes() + automaton.token_growth() > int64_t{remaining} - 1;
-}
-
 bool GrammarConstraint::MakePlan() {
   if (plan_known_) return true;
   plan_.clear();
   plan_at_ = 0;
-  plan_known_ = tracker_.Shortest(2 * limits::kMaxGrammarShortest, &plan_text_) &&
-                grammar_->vocabulary().Tokenize(plan_text_, &plan_);
-  return plan_known_;
+  if (!tracker_.Shortest(kMostRest, &rest_)) return false;
+  spelling_.Set(rest_);
+  if (spelling_.tokens() == TokenSpelling::kNone) return false;
+  spelling_.Append(&plan_);
+  return plan_known_ = true;
 }
 
-void GrammarConstraint::Steer(int32_t remaining, std::span<uint32_t> mask) {
-  // Too few tokens from the start: the output will be cut, and until then it is as it comes.
-  if (!MakePlan() || plan_.size() - plan_at_ > static_cast<size_t>(std::max(remaining, 0))) return;
-  const bool closed = CloseLong(remaining - 1, mask);
-  if (plan_at_ < plan_.size()) AddToMask(mask, plan_[plan_at_]);
-  steered_ |= closed;
-}
-
-// Whether the shortest rest from the tracker's position takes at most `room` tokens.
-bool GrammarConstraint::Fits(int32_t room) {
-  const int64_t bytes = tracker_.ShortestBytes();
-  if (bytes <= room) return true;
-  // It takes fewer tokens than bytes where it ends as the plan does: those bytes are tokenised
-  // already, and what differs is spelled byte by byte at worst.
-  constexpr int64_t kMostBytesPerToken = 64;
-  if (bytes > room * kMostBytesPerToken ||
-      !tracker_.Shortest(2 * limits::kMaxGrammarShortest, &rest_)) {
-    return false;
-  }
-  const size_t common = static_cast<size_t>(
-      std::mismatch(rest_.rbegin(), rest_.rend(), plan_text_.rbegin(), plan_text_.rend()).first -
-      rest_.rbegin());
-  int64_t tokens = static_cast<int64_t>(rest_.size());
-  size_t tail = 0;  // bytes of the plan's last tokens
-  int64_t count = 0;
-  for (size_t i = plan_.size(); i-- > 0;) {
-    const size_t length = grammar_->vocabulary().BytesOf(plan_[i]).size();
-    if (tail + length > common) break;
-    tail += length;
-    tokens = static_cast<int64_t>(rest_.size() - tail) + ++count;
-  }
-  return tokens <= room;
-}
-
-bool GrammarConstraint::CloseLong(int32_t room, std::span<uint32_t> mask) {
-  enum class Byte : uint8_t { kUnknown, kRefused, kSame, kStep };
-  struct Level {
-    std::array<Byte, 256> bytes;
-    bool fits;
-  };
+bool GrammarConstraint::Affords(TokenId token, int32_t remaining, std::span<uint32_t> mask) {
   const Vocabulary& vocabulary = grammar_->vocabulary();
-  const auto nodes = vocabulary.nodes();
-  std::vector<Level> levels(1);  // the positions that are open, the tracker's own first
-  levels[0].bytes.fill(Byte::kUnknown);
-  levels[0].fits = Fits(room);
-  std::vector<int32_t> level_at{0};  // by depth in the trie
-  int steps = 0;
-  bool closed = false;
-  const auto close = [&](TokenId token) {
-    for (; token >= 0; token = vocabulary.Twin(token)) {
-      closed |= InMask(mask, token);
-      TakeFromMask(mask, token);
-    }
-  };
-  for (size_t i = 0; i < nodes.size();) {
-    const Vocabulary::Node& node = nodes[i];
-    const int32_t parent = level_at[node.depth - 1u];
-    Byte& byte = levels[static_cast<size_t>(parent)].bytes[node.byte];
-    if (byte == Byte::kRefused) {
-      i = static_cast<size_t>(node.end);
-      continue;
-    }
-    if (steps >= kMaxSteps && byte != Byte::kSame) {  // not tried: closed
-      for (; i < static_cast<size_t>(node.end); ++i) close(nodes[i].token);
-      continue;
-    }
-    level_at.resize(node.depth + 1u);
-    level_at[node.depth] = parent;
-    if (byte != Byte::kSame) {
-      tracker_.Pop(static_cast<int32_t>(levels.size()) - 1 - parent);
-      levels.resize(static_cast<size_t>(parent) + 1);
-      ++steps;
-      Byte& kind = levels[static_cast<size_t>(parent)].bytes[node.byte];
-      if (!tracker_.Advance(node.byte)) {
-        kind = Byte::kRefused;
-        i = static_cast<size_t>(node.end);
-        continue;
-      }
-      if (tracker_.SameAsBefore()) {
-        kind = Byte::kSame;
-        tracker_.Pop(1);
-      } else {
-        kind = Byte::kStep;
-        levels.push_back({{}, Fits(room)});
-        levels.back().bytes.fill(Byte::kUnknown);
-        level_at[node.depth] = parent + 1;
-      }
-    }
-    if (!levels[static_cast<size_t>(level_at[node.depth])].fits) close(node.token);
-    ++i;
+  if (!begun_ || stopped_ || !grammar_->automaton()->steerable() || vocabulary.IsStop(token)) {
+    return true;
   }
-  tracker_.Pop(static_cast<int32_t>(levels.size()) - 1);
-  return closed;
+  try {
+    // Where the known rest does not fit, the output has had too few tokens from the start: it will
+    // be cut, and until then it is as it comes.
+    if (FitsBehind(token, remaining - 1) || !MakePlan() || PlanLeft() > remaining) return true;
+    if (PlanLeft() > 0 ? plan_[plan_at_] == token : vocabulary.stop().empty()) return true;
+    Narrow(token, remaining, mask);
+    return false;
+  } catch (const std::exception&) {
+    return true;  // no memory: it may be cut
+  }
+}
+
+// Whether the shortest rest after `token` takes at most `room` tokens.
+bool GrammarConstraint::FitsBehind(TokenId token, int32_t room) {
+  const std::string_view bytes = grammar_->vocabulary().BytesOf(token);
+  if (!tracker_.AdvanceAll(bytes)) return true;  // Accept says what is wrong
+  const int64_t least = tracker_.ShortestBytes();
+  bool fits = least <= room;  // a byte is a token at worst
+  if (!fits && least <= room * kMostTokenBytes && tracker_.Shortest(kMostRest, &rest_)) {
+    spelling_.Set(rest_);
+    fits = spelling_.tokens() <= room;
+  }
+  tracker_.Pop(static_cast<int32_t>(bytes.size()));
+  return fits;
+}
+
+// What is drawn from next: what was without the token or, where no token can be spared or several
+// were drawn in vain, the known rest alone.
+void GrammarConstraint::Narrow(TokenId token, int32_t remaining, std::span<uint32_t> mask) {
+  steered_ = true;
+  if (PlanLeft() < remaining && ++redraws_ < kMostRedraws) {
+    TakeFromMask(mask, token);
+  } else if (PlanLeft() > 0) {
+    std::ranges::fill(mask, 0u);
+    AddToMask(mask, plan_[plan_at_]);
+  } else {
+    FillWithStops(mask);
+  }
 }
 
 bool GrammarConstraint::Accept(TokenId token) {
@@ -178,6 +130,7 @@ bool GrammarConstraint::Accept(TokenId token) {
     begun_ = token == options_.begin_after;
     return true;
   }
+  redraws_ = 0;
   if (stopped_) return grammar_->vocabulary().IsStop(token);
   try {
     if (!matcher_.AcceptToken(token)) return false;

@@ -1,12 +1,10 @@
 // The constraint of one output: xgrammar's matcher for the masks, a Tracker for the way to the end.
 //
 // Steering. The invariant: after every token there is a known rest of the output that is complete
-// and takes no more tokens than remain. Far from the end nothing is checked: the most that any
-// token can add to the rest is known (Automaton::token_growth), and fits. Nearer, every token that
-// the mask allows is tried, byte by byte down the trie of the vocabulary, and those whose rest
-// would not fit are closed. Where that leaves none, the next token of the known rest is the only
-// one. A try costs bytes, not tokens: what all tokens share is walked once, and bytes that change
-// nothing (inside a string) are not walked at all; kMaxSteps bounds it.
+// and takes no more tokens than remain. Masks know nothing of it: it is the token drawn that is
+// tried, and where the shortest rest behind it would not fit it is drawn again without it
+// (Affords). That costs what accepting a token does, is counted in tokens, not bytes, and
+// interferes at the last moment that it can. The next token of the known rest always fits.
 #pragma once
 
 #include <memory>
@@ -15,6 +13,7 @@
 
 #include "grammar/compiled.h"
 #include "grammar/grammar.h"
+#include "grammar/token_spelling.h"
 #include "grammar/tracker.h"
 
 namespace vivace::grammar {
@@ -25,6 +24,7 @@ class GrammarConstraint final : public TokenConstraint {
                     const CompiledGrammar::ConstraintOptions& options);
 
   bool FillMask(int32_t remaining, std::span<uint32_t> mask) override;
+  bool Affords(TokenId token, int32_t remaining, std::span<uint32_t> mask) override;
   bool Accept(TokenId token) override;
   bool Done() const override {
     return begun_ && (stopped_ || (grammar_->automaton()->steerable() && tracker_.Finished()));
@@ -33,15 +33,14 @@ class GrammarConstraint final : public TokenConstraint {
   bool steered() const override { return steered_; }
 
  private:
-  static constexpr int kMaxSteps = 20'000;  // bytes tried for one mask
+  static constexpr int kMostRedraws = 4;  // before the known rest is followed
 
   bool FillBeforeBegin(int32_t remaining, std::span<uint32_t> mask);
-  bool NearEnd(int32_t remaining) const;
-  void Steer(int32_t remaining, std::span<uint32_t> mask);
-  // Closes tokens whose rest may not fit into `room` tokens; whether it closed any.
-  bool CloseLong(int32_t room, std::span<uint32_t> mask);
-  bool Fits(int32_t room);
+  void FillWithStops(std::span<uint32_t> mask) const;
   bool MakePlan();
+  int32_t PlanLeft() const { return static_cast<int32_t>(plan_.size() - plan_at_); }
+  bool FitsBehind(TokenId token, int32_t room);
+  void Narrow(TokenId token, int32_t remaining, std::span<uint32_t> mask);
 
   std::shared_ptr<const TokenGrammar> grammar_;
   CompiledGrammar::ConstraintOptions options_;
@@ -50,13 +49,13 @@ class GrammarConstraint final : public TokenConstraint {
   bool begun_;
   bool stopped_ = false;
   bool steered_ = false;
-  // The known rest, from `plan_at_` on, in the fewest tokens; and the text of the whole plan.
-  // Where it is not known, the last one's, for other rests that end alike.
+  int redraws_ = 0;  // of the token that comes
+  // The known rest in the fewest tokens, from `plan_at_` on.
   std::vector<TokenId> plan_;
   size_t plan_at_ = 0;
   bool plan_known_ = false;
-  std::string plan_text_;
-  std::string rest_;  // scratch
+  TokenSpelling spelling_;  // of the last rest that was looked at
+  std::string rest_;        // scratch
 };
 
 }  // namespace vivace::grammar

@@ -11,6 +11,7 @@ namespace vivace::grammar {
 namespace {
 
 using testing::Compiled;
+using testing::DrawAffordable;
 using testing::InProcess;
 using testing::JsonTokenizer;
 using testing::kEos;
@@ -19,14 +20,20 @@ using testing::Parse;
 using testing::RandomWalk;
 using testing::Schema;
 using testing::Spec;
+using testing::TokensOf;
 using Kind = GrammarSpec::Kind;
 
-std::vector<TokenId> Allowed(TokenConstraint* constraint, int32_t remaining) {
-  std::vector<uint32_t> mask((kLogits + 31) / 32);
+// What may be drawn; with `affordable`, only what leaves room for the end.
+std::vector<TokenId> Allowed(TokenConstraint* constraint, int32_t remaining,
+                             bool affordable = false) {
+  std::vector<uint32_t> mask(MaskWords(kLogits));
   EXPECT_TRUE(constraint->FillMask(remaining, mask));
-  std::vector<TokenId> allowed;
-  for (TokenId id = 0; id < kLogits; ++id) {
-    if (mask[static_cast<size_t>(id) / 32] >> (id % 32) & 1) allowed.push_back(id);
+  auto allowed = TokensOf(mask, kLogits);
+  if (affordable) {
+    std::erase_if(allowed, [&](TokenId token) {
+      auto scratch = mask;
+      return !constraint->Affords(token, remaining, scratch);
+    });
   }
   return allowed;
 }
@@ -147,18 +154,60 @@ TEST(GrammarConstraint, AlwaysEndsWithinItsTokens) {
   }
 }
 
-TEST(GrammarConstraint, FarFromTheEndNothingIsClosed) {
+TEST(GrammarConstraint, FarFromTheEndEverythingIsAfforded) {
   const auto grammar = Compiled(Schema(R"({"type":"array","items":{"type":"string"}})"));
   const auto constraint = grammar->NewConstraint({});
   for (const char c : std::string("[\"a")) ASSERT_TRUE(constraint->Accept(c));
-  const auto far = Allowed(constraint.get(), 100'000);
+  const auto far = Allowed(constraint.get(), 100, true);
   EXPECT_FALSE(constraint->steered());
-  EXPECT_EQ(far, Allowed(constraint.get(), 1'000));
-  // Two are left: the quote and the bracket, or both at once.
-  const auto near = Allowed(constraint.get(), 2);
+  EXPECT_EQ(far, Allowed(constraint.get(), 100));
+  // Three are left: one may go into the string, but none may begin another.
+  const auto near = Allowed(constraint.get(), 3, true);
+  EXPECT_THAT(near, ::testing::IsSupersetOf({'a', 'z', '"'}));
   EXPECT_LT(near.size(), far.size());
-  EXPECT_THAT(near, ::testing::Contains('"'));
   EXPECT_TRUE(constraint->steered());
+  // Two: what ends the string, for the bracket behind it. Id 263 is `{"`.
+  EXPECT_THAT(Allowed(constraint.get(), 2, true), ::testing::ElementsAre('"', 263));
+  // One: too few from here, so nothing is held back.
+  EXPECT_EQ(Allowed(constraint.get(), 1, true), far);
+}
+
+// Of what must follow, 17 bytes make 6 tokens: `":` `"` `name` `name` `name` `"}`.
+TEST(GrammarConstraint, TheEndIsCountedInTokens) {
+  const auto grammar = Compiled(
+      Schema(R"({"type":"object","properties":{"a":{"const":"namenamename"}},"required":["a"]})"));
+  const auto constraint = grammar->NewConstraint({});
+  for (const char c : std::string("{\"a")) ASSERT_TRUE(constraint->Accept(c));
+  EXPECT_THAT(Allowed(constraint.get(), 7, true), ::testing::Contains('"'));
+  EXPECT_FALSE(constraint->steered());
+  const auto tight = Allowed(constraint.get(), 6, true);
+  EXPECT_THAT(tight, ::testing::Not(::testing::Contains('"')));
+  EXPECT_THAT(tight, ::testing::Contains(264));  // `":`
+  EXPECT_TRUE(constraint->steered());
+}
+
+TEST(GrammarConstraint, DrawnAgainUntilItFits) {
+  const auto grammar = Compiled(Schema(R"({"type":"array","items":{"type":"string"}})"));
+  const auto constraint = grammar->NewConstraint({});
+  ASSERT_TRUE(constraint->Accept('['));
+  std::vector<TokenId> asked;
+  const auto draw = [&](int32_t remaining) {
+    asked.clear();
+    return DrawAffordable(constraint.get(), remaining, kLogits, [&](auto& allowed) {
+      const auto quote = std::ranges::find(allowed, '"');
+      asked.push_back(quote == allowed.end() ? allowed[0] : *quote);
+      return asked.back();
+    });
+  };
+  EXPECT_EQ(draw(100), '"');
+  EXPECT_FALSE(constraint->steered());
+  // A string does not fit, a line break does.
+  EXPECT_EQ(draw(2), '\n');
+  EXPECT_THAT(asked, ::testing::ElementsAre('"', '\n'));
+  EXPECT_TRUE(constraint->steered());
+  // No token can be spared: the known rest follows at once.
+  EXPECT_EQ(draw(1), ']');
+  EXPECT_THAT(asked, ::testing::ElementsAre('"', ']'));
 }
 
 TEST(GrammarConstraint, ForcedTokensAreCertain) {
@@ -230,6 +279,32 @@ TEST(GrammarConstraint, OnARealVocabulary) {
   for (int32_t most = (*grammar)->shortest_tokens(); most < 60; most += 7) {
     const auto walk = RandomWalk(**grammar, *tokenizer, logits, static_cast<uint64_t>(most), most);
     EXPECT_TRUE(Parse(walk.text)) << most << ": " << walk.text;
+  }
+}
+
+// xgrammar decides most tokens when a grammar is compiled and tries the others for each mask. Those
+// must be few: a rule that ends inside of what models write, with nothing known of what stands
+// behind it, leaves half of the vocabulary to be tried, which took 40 ms a token.
+TEST(GrammarConstraint, FewTokensAreTriedForAMask) {
+  const auto tokenizer = vivace::testing::SmolLm2();
+  if (tokenizer == nullptr) GTEST_SKIP() << "needs models/ (./dev setup)";
+  const auto compiler = NewGrammarCompiler(tokenizer, static_cast<int32_t>(tokenizer->vocab_size()),
+                                           GrammarCompilerConfig{});
+  for (const char* schema :
+       {R"({"type":"object"})", R"({"type":"array","items":{"type":"string"}})",
+        R"({"type":"object","properties":{"a":{"type":"string"},"b":{"enum":["x","y"]},
+            "c":{"type":"number"},"d":{"type":"boolean"}},"required":["a"]})",
+        R"({"type":"object","additionalProperties":{"type":"integer","minimum":0,"maximum":99}})",
+        R"({"type":"string","pattern":"^[a-z]+-[0-9]{2,4}$"})"}) {
+    const auto compiled = compiler->Compile(Schema(schema));
+    ASSERT_TRUE(compiled) << compiled.error().message;
+    const auto* grammar = dynamic_cast<const TokenGrammar*>(compiled->get());
+    ASSERT_NE(grammar, nullptr);
+    xgrammar::CompiledGrammar inner = grammar->compiled();
+    for (const auto& [state, mask] : inner->adaptive_token_mask_cache) {
+      EXPECT_LT(mask.uncertain_indices.size(), 1'000u)
+          << schema << ", rule " << grammar->compiled().GetGrammar()->GetRule(state.rule_id).name;
+    }
   }
 }
 

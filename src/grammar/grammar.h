@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/limits.h"
@@ -52,13 +53,27 @@ class GrammarCompiler {
  public:
   virtual ~GrammarCompiler() = default;
 
+  // Makes in the background what the first grammar needs beside itself: returns at once. A Compile
+  // that comes meanwhile waits for it. Once at most.
+  virtual void Prepare() = 0;
+
   // Any thread but the engine's and the loop's; waits while the grammar is compiled, which may
   // compute for limits::kMaxGrammarCompileMs (wall time: a few times that on a busy machine).
   // kInvalidArgument with the spec's field for what is malformed, unbounded or asks for something
-  // that cannot be enforced (the keyword is named); what takes too long or too much memory is
-  // kInvalidArgument "grammar_too_complex". Compiled grammars are kept and found again.
+  // that cannot be enforced (the keyword is named), or is "grammar_too_complex". These verdicts and
+  // compiled grammars are kept and found again. Not kept is what another time may go otherwise:
+  // kInvalidArgument "grammar_too_costly" (over the limit of time or memory), kResourceExhausted
+  // "grammar_busy" and "grammar_queue_full" (the machine had no room for it).
   virtual Result<std::shared_ptr<const CompiledGrammar>> Compile(const GrammarSpec& spec) = 0;
+
+  // Any thread, at once: what Compile kept. kUnavailable kGrammarNotReady: nothing was; Compile.
+  virtual Result<std::shared_ptr<const CompiledGrammar>> Find(const GrammarSpec& spec) = 0;
 };
+
+inline constexpr std::string_view kGrammarNotReady = "grammar_not_ready";
+
+// The same grammars to those who may not wait: its Compile is `compiler`'s Find.
+std::shared_ptr<GrammarCompiler> WithoutWaiting(std::shared_ptr<GrammarCompiler> compiler);
 
 struct GrammarCompilerConfig {
   std::vector<TokenId> eos_ids;  // what ends an output; none: the tokenizer's
@@ -69,7 +84,7 @@ struct GrammarCompilerConfig {
 };
 
 // `vocab_size`: how many logits the model has. What it needs of the vocabulary is copied, and the
-// worker is started, when the first grammar is compiled.
+// worker is started, by Prepare or when the first grammar is compiled.
 std::unique_ptr<GrammarCompiler> NewGrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer,
                                                     int32_t vocab_size,
                                                     GrammarCompilerConfig config);

@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "sample/token_mask.h"
 #include "text/text_testing.h"
 
 namespace vivace::grammar::testing {
@@ -64,28 +66,50 @@ struct Walk {
   int32_t tokens = 0;
 };
 
+inline std::vector<TokenId> TokensOf(std::span<const uint32_t> mask, int32_t logits) {
+  std::vector<TokenId> tokens;
+  for (TokenId id = 0; id < logits; ++id) {
+    if (InMask(mask, id)) tokens.push_back(id);
+  }
+  return tokens;
+}
+
+// What `pick` takes among the tokens that may come, until the constraint affords it; -1: nothing
+// may come. Asks as an executor does.
+template <typename Pick>
+TokenId DrawAffordable(TokenConstraint* constraint, int32_t remaining, int32_t logits,
+                       Pick&& pick) {
+  std::vector<uint32_t> mask(MaskWords(logits));
+  EXPECT_TRUE(constraint->FillMask(remaining, mask));
+  for (int attempt = 0;; ++attempt) {
+    const auto allowed = TokensOf(mask, logits);
+    if (allowed.empty()) return -1;
+    const TokenId token = pick(allowed);
+    if (constraint->Affords(token, remaining, mask)) return token;
+    if (attempt == 20) return -1;  // draws in vain
+  }
+}
+
 // Draws among what the masks allow until the output ends or `most` tokens are made. `favour`: a
 // byte whose token is taken where it may be, as a logit_bias of 100 has it.
 inline Walk RandomWalk(const CompiledGrammar& grammar, const Tokenizer& tokenizer, int32_t logits,
                        uint64_t seed, int32_t most, int favour = -1) {
   std::mt19937_64 random(seed);
   const auto constraint = grammar.NewConstraint({});
-  std::vector<uint32_t> mask((static_cast<size_t>(logits) + 31) / 32);
   Walk walk;
   while (walk.tokens < most && !walk.ended) {
     std::vector<TokenId> forced;
     if (random() % 2 == 0) constraint->Forced(most - walk.tokens, &forced);
     if (forced.empty()) {
-      EXPECT_TRUE(constraint->FillMask(most - walk.tokens, mask));
-      std::vector<TokenId> allowed;
-      for (TokenId id = 0; id < logits; ++id) {
-        if (mask[static_cast<size_t>(id) / 32] >> (id % 32) & 1) allowed.push_back(id);
-      }
-      EXPECT_FALSE(allowed.empty()) << "nothing may follow " << walk.text;
-      if (allowed.empty()) return walk;
-      const bool take = favour >= 0 && random() % 8 != 0 &&
-                        std::find(allowed.begin(), allowed.end(), favour) != allowed.end();
-      forced.push_back(take ? favour : allowed[random() % allowed.size()]);
+      const TokenId token =
+          DrawAffordable(constraint.get(), most - walk.tokens, logits, [&](auto& allowed) {
+            const bool take = favour >= 0 && random() % 8 != 0 &&
+                              std::find(allowed.begin(), allowed.end(), favour) != allowed.end();
+            return take ? favour : allowed[random() % allowed.size()];
+          });
+      EXPECT_GE(token, 0) << "nothing may follow " << walk.text;
+      if (token < 0) return walk;
+      forced.push_back(token);
     }
     for (const TokenId token : forced) {
       const bool accepted = constraint->Accept(token);

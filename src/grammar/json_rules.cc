@@ -11,28 +11,46 @@ namespace {
 
 // Blank space as JSON.stringify and json.dumps write it: none, one, or a line end with an indent.
 // Characters: all but the ones that must be escaped; escapes: no surrogate without its other half.
-constexpr std::string_view kRules = R"EBNF(ws ::= "" | " " | "\n" ([ ]{0,32} | [\t]{1,8})
-colon ::= ":" [ ]?
-comma ::= "," ws
+//
+// `(= ...)` says how what stands behind a rule can begin. It decides nothing (a rule may stand at
+// the end), but without it every token that goes on behind the rule's end, half of the vocabulary
+// behind a space, would be tried for each mask.
+constexpr std::string_view kRules = R"EBNF(colon ::= (":" | ": ") (= behind_ws)
+comma ::= ("," ws) (= behind_ws)
+behind_ws ::= ["{\[\-0-9\]}] | "true" | "false" | "null"
 plain ::= [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]
-hex ::= [0-9A-Fa-f]
-escape ::= "\\" (["\\/bfnrt] | "u" code)
-code ::= [0-9A-CE-Fa-ce-f] hex hex hex | [Dd] ([0-7] hex hex | [89ABab] hex hex "\\u" [Dd] [C-Fc-f] hex hex)
+escape ::= "\\" ["\\/bfnrt] | "\\u" [0-9A-CE-Fa-ce-f] [0-9A-Fa-f] [0-9A-Fa-f] [0-9A-Fa-f] | "\\u" [Dd] [0-7] [0-9A-Fa-f] [0-9A-Fa-f] | "\\u" [Dd] [89ABab] [0-9A-Fa-f] [0-9A-Fa-f] "\\u" [Dd] [C-Fc-f] [0-9A-Fa-f] [0-9A-Fa-f]
 char ::= plain | escape
-string ::= "\"" char* "\""
-whole ::= "-"? ("0" | [1-9] [0-9]{0,17})
-number ::= "-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,15})? ([Ee] [+\-]? [0-9]{1,2})?
-boolean ::= "true" | "false"
-null ::= "null"
+escaped ::= (escape [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]*) (= ["\\])
+string ::= ("\"" [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]* escaped* "\"") (= [ \n\t]* [,:}\]])
+whole ::= ("-"? ("0" | [1-9] [0-9]{0,17})) (= [ \n\t]* [,}\]])
+number ::= ("-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,15})? ([Ee] [+\-]? [0-9]{1,2})?) (= [ \n\t]* [,}\]])
+boolean ::= ("true" | "false") (= [ \n\t]* [,}\]])
+null ::= "null" (= [ \n\t]* [,}\]])
 array ::= "[" ws (value (comma value)* ws)? "]"
 object ::= "{" ws (member (comma member)* ws)? "}"
 member ::= string colon value
-value ::= object | array | string | number | boolean | null
+value ::= (object | array | string | number | boolean | null) (= [ \n\t]* [,}\]])
 )EBNF";
+
+// Blank space, written out: a repetition would be rules inside rules, with nothing known of what
+// stands behind the inner ones.
+std::string BlankSpace() {
+  std::string out = R"(ws ::= ("" | " " | "\n")";
+  for (size_t spaces = 1; spaces <= 32; ++spaces) {
+    fmt::format_to(std::back_inserter(out), R"( | "\n{:{}}")", "", spaces);
+  }
+  std::string tabs;
+  for (int i = 1; i <= 8; ++i) {
+    tabs += "\\t";
+    fmt::format_to(std::back_inserter(out), R"( | "\n{}")", tabs);
+  }
+  return out + ") (= behind_ws)\n";
+}
 
 }  // namespace
 
-std::string JsonRules() { return std::string(kRules); }
+std::string JsonRules() { return BlankSpace() + std::string(kRules); }
 
 std::string AnyObjectEbnf() { return JsonRules() + "root ::= object\n"; }
 

@@ -43,9 +43,9 @@ constexpr std::pair<std::string_view, std::string_view> kFormats[] = {
 #undef VIVACE_BYTE
 #undef VIVACE_PATH
 
-constexpr std::string_view kAnnotations[] = {"binary",    "directory-path", "double",
-                                             "file-path", "float",          "multi-line",
-                                             "password",  "path",           "textarea"};
+constexpr std::string_view kUncheckedFormats[] = {"binary",    "directory-path", "double",
+                                                  "file-path", "float",          "multi-line",
+                                                  "password",  "path",           "textarea"};
 
 }  // namespace
 
@@ -57,7 +57,7 @@ std::string_view FormatPattern(std::string_view format) {
 }
 
 bool FormatIsAnnotation(std::string_view format) {
-  return std::ranges::find(kAnnotations, format) != std::end(kAnnotations);
+  return std::ranges::find(kUncheckedFormats, format) != std::end(kUncheckedFormats);
 }
 
 std::string EnforcedFormats() {

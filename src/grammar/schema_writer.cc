@@ -180,8 +180,12 @@ Result<Expression> SchemaWriter::String(const Shape& shape) {
                                                      limits::kMaxGrammarRepeat));
     }
   }
-  return Expression(
-      Seq({Literal("\""), Repeat("char", shape.min_length, shape.max_length), Literal("\"")}));
+  // The same without escapes beside it: what only counts characters is decided for most tokens
+  // beforehand, and for the others only until the first escape.
+  const auto counted = [&](std::string_view kind) {
+    return Seq({Literal("\""), Repeat(kind, shape.min_length, shape.max_length), Literal("\"")});
+  };
+  return Expression(Either({counted(R"([^"\\\u0000-\u001F\uD800-\uDFFF])"), counted("char")}));
 }
 
 // Lengths beside a pattern hold where they follow from it, or where it repeats one set.

@@ -65,7 +65,7 @@ void Tracker::FindBehind() {
   for (const auto& [rule, parent] : rule_id_to_completable_states_[position()]) {
     const bool known = std::any_of(behind_.begin() + static_cast<std::ptrdiff_t>(row_begin),
                                    behind_.end(), [&](const Behind& b) { return b.rule == rule; });
-    if (!known) behind_.push_back({rule, -1, kNever, 0});
+    if (!known) behind_.push_back({rule, -1, kNever});
   }
   bool changed = true;
   for (int round = 0; changed && round < kMostRounds; ++round) {
@@ -74,8 +74,6 @@ void Tracker::FindBehind() {
       changed |= Improve(&behind_[i]);
     }
   }
-  if (!changed) return;
-  for (size_t i = row_begin; i < behind_.size(); ++i) behind_[i].most = kNever;
 }
 
 bool Tracker::Improve(Behind* behind) {
@@ -84,54 +82,40 @@ bool Tracker::Improve(Behind* behind) {
   for (int32_t i = 0; i < row.size(); ++i) {
     const auto& [rule, parent] = row[i];
     if (rule != behind->rule || parent.rule_id < 0) continue;
-    int64_t least = 0, most = 0, again = 0;
+    int64_t least = 0, again = 0;
     if (parent.rule_start_pos >= 0) {
       const Behind* outer = BehindOf(parent.rule_id, parent.rule_start_pos);
       if (outer == nullptr) continue;
       least = outer->least;
-      most = outer->most;
     }
-    const int64_t rest = RestOf(parent, rule, &again);
-    least = std::min(least + rest, kNever);
-    most = std::min(most + rest, kNever);
+    least = std::min(least + RestOf(parent, rule, &again), kNever);
     if (least < behind->least) {
       behind->least = least;
       behind->parent = i;
-      changed = true;
-    }
-    if (most > behind->most) {
-      behind->most = most;
       changed = true;
     }
   }
   return changed;
 }
 
-// To the end of the output through a state; `rest`: by which of the ways behind its rule.
-int64_t Tracker::CostBy(const State& state, int64_t Behind::*rest) const {
+int64_t Tracker::CostBy(const State& state) const {
   const int64_t cost = automaton_->CostOf(state.element_id);
   if (state.rule_start_pos < 0) return cost;
   const Behind* behind = BehindOf(state.rule_id, state.rule_start_pos);
-  return cost + (behind == nullptr ? kNever : behind->*rest);
+  return cost + (behind == nullptr ? kNever : behind->least);
 }
 
 int64_t Tracker::ShortestBytes() const {
   if (IsCompleted()) return 0;
   const State* state = Cheapest();
-  return state == nullptr ? kNever : CostBy(*state, &Behind::least);
-}
-
-int64_t Tracker::MostBytes() const {
-  int64_t most = 0;
-  for (const State& state : LatestStates()) most = std::max(most, CostBy(state, &Behind::most));
-  return std::min(most, kNever);
+  return state == nullptr ? kNever : CostBy(*state);
 }
 
 const Tracker::State* Tracker::Cheapest() const {
   const State* best = nullptr;
   int64_t least = kNever;
   for (const State& state : LatestStates()) {
-    const int64_t cost = CostBy(state, &Behind::least);
+    const int64_t cost = CostBy(state);
     if (cost < least) least = cost, best = &state;
   }
   return best;
@@ -174,17 +158,6 @@ std::optional<uint8_t> Tracker::ForcedByte() const {
   }
   if (forced < 0) return std::nullopt;
   return static_cast<uint8_t>(forced);
-}
-
-bool Tracker::SameAsBefore() const {
-  const int32_t at = position();
-  if (at < 1 ||
-      is_completed_[static_cast<size_t>(at)] != is_completed_[static_cast<size_t>(at) - 1]) {
-    return false;
-  }
-  const States now = scanable_state_history_[at], before = scanable_state_history_[at - 1];
-  return now.size() == before.size() &&
-         std::equal(now.begin(), now.end(), before.begin(), xgrammar::StateEqualForParsing());
 }
 
 }  // namespace vivace::grammar

@@ -1,7 +1,7 @@
 // Follows an output byte by byte and knows the shortest rest of it at every point.
 //
-// xgrammar's parser (Earley's, over the automata) with, for each position, the least and the most
-// bytes behind every rule that was begun there. One per output, one thread at a time. Advance
+// xgrammar's parser (Earley's, over the automata) with, for each position, the least bytes behind
+// every rule that was begun there. One per output, one thread at a time. Advance
 // takes about a microsecond.
 #pragma once
 
@@ -31,17 +31,11 @@ class Tracker : private xgrammar::EarleyParser {
 
   // Bytes of the shortest rest, 0 where the output is complete. Automaton::kNever: there is none.
   int64_t ShortestBytes() const;
-  // Bytes of the rest if the output goes any way it can and from there on the shortest.
-  int64_t MostBytes() const;
   // That text; false: longer than `most` bytes.
   bool Shortest(size_t most, std::string* text) const;
 
   // The byte that must follow, if there is but one and the output isn't complete.
   std::optional<uint8_t> ForcedByte() const;
-
-  // Whether the last byte has changed nothing: what may follow is what might have followed
-  // before it.
-  bool SameAsBefore() const;
 
  private:
   using State = xgrammar::ParserState;
@@ -51,7 +45,7 @@ class Tracker : private xgrammar::EarleyParser {
   struct Behind {
     int32_t rule;
     int32_t parent;  // the entry of the row that `least` is by; -1: none
-    int64_t least, most;
+    int64_t least;
   };
 
   States LatestStates() const {
@@ -63,7 +57,8 @@ class Tracker : private xgrammar::EarleyParser {
   const Behind* BehindOf(int32_t rule, int32_t position) const;
   // From a completed rule's parent on: its own rest (`again`: the times a repeat must still run).
   int64_t RestOf(const State& parent, int32_t completed, int64_t* again) const;
-  int64_t CostBy(const State& state, int64_t Behind::*rest) const;
+  // To the end of the output through a state.
+  int64_t CostBy(const State& state) const;
   const State* Cheapest() const;
 
   std::shared_ptr<const Automaton> automaton_;

@@ -37,38 +37,49 @@ class Vocabulary {
   // Whether a token is this byte alone: what only such bytes spell can always be written.
   bool Spells(uint8_t byte) const { return spelled_[byte]; }
 
-  // Appends the fewest tokens that spell `text`, of equal ways the one whose first are longest.
-  // False: none do.
-  bool Tokenize(std::string_view text, std::vector<TokenId>* tokens) const;
+  // Calls `visit(token, end)` with each token that `text` has at `start`, shortest first, and where
+  // it ends. Whether a token may begin with all that is there, and go on. start < text.size().
+  template <typename Visit>
+  bool ForEachAt(std::string_view text, size_t start, const Visit& visit) const;
 
   // Whether some token begins with all of `text` from `start` on, and is longer.
   bool MayExtend(std::string_view text, size_t start) const;
 
+ private:
   // A node of the trie: a byte behind its parent's. Nodes stand in preorder: the children of `i`
   // begin at i + 1, the next sibling is `end`.
   struct Node {
     int32_t end;
-    TokenId token;   // the least one of these bytes, or -1
-    uint16_t depth;  // bytes, 1 for a child of the root
+    TokenId token;  // the least one of these bytes, or -1
     uint8_t byte;
-    bool more;  // several tokens have these bytes
   };
-  std::span<const Node> nodes() const { return nodes_; }
-  // The next token with the same bytes, or -1.
-  TokenId Twin(TokenId token) const { return twins_[static_cast<size_t>(token)]; }
 
- private:
   void BuildTrie();
-  template <typename Visit>
-  bool ForEachAt(std::string_view text, size_t start, const Visit& visit) const;
-
   std::vector<std::string> bytes_;
   std::vector<TokenId> stop_;
   int32_t size_;
   std::vector<Node> nodes_;
-  std::vector<TokenId> twins_;
   int32_t first_[256];  // the root's child of a byte, or -1
   bool spelled_[256] = {};
 };
+
+template <typename Visit>
+bool Vocabulary::ForEachAt(std::string_view text, size_t start, const Visit& visit) const {
+  size_t pos = start;
+  int32_t node = first_[static_cast<uint8_t>(text[pos])];
+  while (node >= 0) {
+    const Node& at = nodes_[static_cast<size_t>(node)];
+    ++pos;
+    if (at.token >= 0) visit(at.token, pos);
+    int32_t child = node + 1;
+    if (pos == text.size()) return child < at.end;
+    while (child < at.end &&
+           nodes_[static_cast<size_t>(child)].byte != static_cast<uint8_t>(text[pos])) {
+      child = nodes_[static_cast<size_t>(child)].end;
+    }
+    node = child < at.end ? child : -1;
+  }
+  return false;
+}
 
 }  // namespace vivace::grammar

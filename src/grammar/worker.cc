@@ -106,11 +106,10 @@ std::string Answer(TokenizerInfos* tokens, std::string_view request) {
                        request[1] != 0};
     const auto compiled = CompileText(tokens->For(text), text);
     if (compiled) return reply(wire::Status::kCompiled, compiled->SerializeJSON());
-    const bool complex = compiled.error().reason == "grammar_too_complex";
-    return reply(complex ? wire::Status::kTooComplex : wire::Status::kBad,
-                 compiled.error().message);
+    const bool costly = compiled.error().reason == "grammar_too_costly";
+    return reply(costly ? wire::Status::kTooCostly : wire::Status::kBad, compiled.error().message);
   } catch (const std::exception&) {
-    return reply(wire::Status::kTooComplex, "it takes too much memory to compile");
+    return reply(wire::Status::kTooCostly, "it takes too much memory to compile");
   }
 }
 
@@ -136,7 +135,7 @@ int RunWorker() {
       if (!WriteMessage(answer)) break;
     }
   } catch (const std::exception&) {
-    return 1;  // out of memory: the server starts another one
+    return wire::kOutOfMemory;  // the server starts another one
   }
   return 0;
 }

@@ -31,10 +31,15 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
+  // Starts the child, if it does not run, and hands it the vocabulary. kInternal: it could not be
+  // started.
+  Status Prepare();
+
   // The serialised grammar. `time`: that the child may compute; several times that may pass where
-  // it waits for a processor. kInvalidArgument, without a field: "bad_grammar", or
-  // "grammar_too_complex" for what ran out of time or memory, or ended the child. kInternal: the
-  // child could not be started.
+  // it waits for a processor. Without a field: kInvalidArgument "bad_grammar", a verdict on the
+  // text, or "grammar_too_costly" for what ran out of time or memory, or ended the child, this
+  // time; kResourceExhausted "grammar_busy", where it got no processor; kInternal: the child could
+  // not be started.
   Result<std::string> Compile(const Lowered& text, std::chrono::milliseconds time);
 
   pid_t pid() const { return pid_; }  // -1: not running
@@ -43,6 +48,7 @@ class WorkerProcess {
   using Clock = std::chrono::steady_clock;
   Status Start(Clock::time_point deadline);
   void Stop();
+  Error WhyItEnded(Clock::time_point deadline, std::chrono::milliseconds time);
   bool Send(std::string_view payload, Clock::time_point deadline);
   bool Receive(std::string* payload, Clock::time_point deadline);
 

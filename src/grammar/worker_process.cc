@@ -154,10 +154,47 @@ bool WorkerProcess::Receive(std::string* payload, Clock::time_point deadline) {
   return true;
 }
 
-Result<std::string> WorkerProcess::Compile(const Lowered& text, std::chrono::milliseconds time) {
-  // Starting anew is not the grammar's doing: it has time of its own.
+Status WorkerProcess::Prepare() {
+  // Starting is not a grammar's doing: it has time of its own.
   constexpr std::chrono::seconds kStartTime(10);
-  VIVACE_RETURN_IF_ERROR(Start(Clock::now() + kStartTime));
+  return Start(Clock::now() + kStartTime);
+}
+
+// After it stopped talking to us: its own end, or ours of waiting.
+Error WorkerProcess::WhyItEnded(Clock::time_point deadline, std::chrono::milliseconds time) {
+  const auto costly = [](std::string what) {
+    return Error{ErrorCode::kInvalidArgument, "grammar_too_costly", std::move(what), ""};
+  };
+  if (Clock::now() >= deadline) {
+    return {ErrorCode::kResourceExhausted, "grammar_busy",
+            "compiling it got too little of a busy machine; try again", ""};
+  }
+  int status = 0;
+  pid_t ended = 0;
+  // Its end of the socket is closed, so it is ending.
+  for (int tries = 0; tries < 100 && ended == 0; ++tries) {
+    ended = waitpid(pid_, &status, WNOHANG);
+    if (ended == 0) poll(nullptr, 0, 10);
+  }
+  if (ended != pid_) return costly("it could not be compiled");
+  pid_ = -1;  // reaped
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF) {
+    return costly(fmt::format("it takes more than {} ms to compile", time.count()));
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == wire::kOutOfMemory) {
+    return costly("it takes too much memory to compile");
+  }
+  if (WIFSIGNALED(status)) {
+    return costly(
+        fmt::format("it ended the process that compiles grammars (signal {}); make it "
+                    "simpler",
+                    WTERMSIG(status)));
+  }
+  return costly("it ended the process that compiles grammars; make it simpler");
+}
+
+Result<std::string> WorkerProcess::Compile(const Lowered& text, std::chrono::milliseconds time) {
+  VIVACE_RETURN_IF_ERROR(Prepare());
   // The child bounds what it computes; waiting for a processor on a busy machine is bounded here.
   constexpr int kMostWaiting = 6;
   const auto deadline = Clock::now() + kMostWaiting * time + std::chrono::seconds(1);
@@ -167,15 +204,15 @@ Result<std::string> WorkerProcess::Compile(const Lowered& text, std::chrono::mil
   request += static_cast<char>(text.names_tokens);
   request += text.text;
   if (!Send(request, deadline) || !Receive(&answer, deadline)) {
+    Error error = WhyItEnded(deadline, time);
     Stop();
-    return Fail(ErrorCode::kInvalidArgument, "grammar_too_complex", "",
-                "it takes too long (over {} ms) or too much memory to compile", time.count());
+    return tl::unexpected<Error>(std::move(error));
   }
   const auto status = static_cast<wire::Status>(answer[0]);
   answer.erase(0, 1);
   if (status == wire::Status::kCompiled) return answer;
   return Fail(ErrorCode::kInvalidArgument,
-              status == wire::Status::kBad ? "bad_grammar" : "grammar_too_complex", "", "{}",
+              status == wire::Status::kBad ? "bad_grammar" : "grammar_too_costly", "", "{}",
               answer);
 }
 

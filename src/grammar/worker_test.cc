@@ -4,13 +4,18 @@
 #include <signal.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <thread>
 
 #include "grammar/grammar_testing.h"
+#include "grammar/worker_wire.h"
+#include "support/paths.h"
 
 namespace vivace::grammar {
 namespace {
+
+const std::string kWorker = vivace::testing::BinaryDir() + "/src/grammar/grammar_worker";
 
 using std::chrono::milliseconds;
 using testing::JsonTokenizer;
@@ -24,7 +29,7 @@ std::shared_ptr<const Vocabulary> Tokens() {
 
 GrammarCompilerConfig InWorker() {
   GrammarCompilerConfig config;
-  config.worker = {VIVACE_GRAMMAR_WORKER};
+  config.worker = {kWorker};
   return config;
 }
 
@@ -44,7 +49,7 @@ GrammarSpec Hostile() {
 }
 
 TEST(GrammarWorker, CompilesAndLivesOn) {
-  WorkerProcess worker({VIVACE_GRAMMAR_WORKER}, Tokens());
+  WorkerProcess worker({kWorker}, Tokens());
   EXPECT_EQ(worker.pid(), -1);
   const auto first = worker.Compile(Text(Schema(R"({"type":"integer"})")), milliseconds(5000));
   ASSERT_TRUE(first) << first.error().message;
@@ -60,7 +65,7 @@ TEST(GrammarWorker, CompilesAndLivesOn) {
 }
 
 TEST(GrammarWorker, IsStartedAgainWhenItDied) {
-  WorkerProcess worker({VIVACE_GRAMMAR_WORKER}, Tokens());
+  WorkerProcess worker({kWorker}, Tokens());
   ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
   const pid_t pid = worker.pid();
   ASSERT_EQ(kill(pid, SIGKILL), 0);
@@ -71,12 +76,13 @@ TEST(GrammarWorker, IsStartedAgainWhenItDied) {
 }
 
 TEST(GrammarWorker, IsStoppedWhenItTakesTooLong) {
-  WorkerProcess worker({VIVACE_GRAMMAR_WORKER}, Tokens());
+  WorkerProcess worker({kWorker}, Tokens());
   ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
   const auto start = std::chrono::steady_clock::now();
   const auto late = worker.Compile(Text(Hostile()), milliseconds(50));
   ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().reason, "grammar_too_complex");
+  EXPECT_EQ(late.error().reason, "grammar_too_costly");
+  EXPECT_THAT(late.error().message, ::testing::HasSubstr("50 ms"));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   EXPECT_EQ(worker.pid(), -1);
   ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
@@ -88,6 +94,47 @@ TEST(GrammarWorker, ThatCannotStartIsOurFault) {
   ASSERT_FALSE(failed);
   WorkerProcess deaf({"/bin/true"}, Tokens());
   EXPECT_FALSE(deaf.Compile(Text(Schema("{}")), milliseconds(1000)));
+}
+
+// A worker that ends with `status` when it is first started, and is a real one from then on; it
+// leaves the file `mark`.
+GrammarCompilerConfig EndsOnce(const std::string& mark, int status) {
+  std::filesystem::remove(mark);
+  const std::string script = "if [ -e '" + mark + "' ]; then exec " + kWorker + "; fi; : > '" +
+                             mark + "'; exit " + std::to_string(status);
+  GrammarCompilerConfig config;
+  config.worker = {"/bin/sh", "-c", script};
+  return config;
+}
+
+TEST(GrammarWorker, WhatFailedForLackOfResourcesIsTriedAgain) {
+  for (const int status : {wire::kOutOfMemory, 1}) {
+    const std::string mark = ::testing::TempDir() + "/vivace_worker_ends_once";
+    const auto compiler = NewGrammarCompiler(JsonTokenizer(), kLogits, EndsOnce(mark, status));
+    const GrammarSpec spec = Schema(R"({"type":"integer"})");
+    const auto failed = compiler->Compile(spec);
+    ASSERT_FALSE(failed);
+    EXPECT_THAT(failed.error().reason, ::testing::AnyOf("grammar_too_costly", "grammar_worker"));
+    EXPECT_FALSE(failed.error().message.empty());
+    const auto again = compiler->Compile(spec);
+    EXPECT_TRUE(again) << again.error().message;
+    std::filesystem::remove(mark);
+  }
+}
+
+TEST(GrammarWorker, IsStartedBeforeAGrammarComes) {
+  const std::string mark = ::testing::TempDir() + "/vivace_worker_prepared";
+  const auto compiler = NewGrammarCompiler(JsonTokenizer(), kLogits, EndsOnce(mark, 1));
+  EXPECT_FALSE(std::filesystem::exists(mark));
+  compiler->Prepare();
+  for (int i = 0; i < 1000 && !std::filesystem::exists(mark); ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_TRUE(std::filesystem::exists(mark));
+  const auto compiled = compiler->Compile(Schema(R"({"type":"integer"})"));
+  // The one that Prepare started has ended meanwhile, or ends under this one.
+  EXPECT_TRUE(compiled || compiler->Compile(Schema(R"({"type":"integer"})")));
+  std::filesystem::remove(mark);
 }
 
 TEST(GrammarWorker, GivesWhatThisProcessWouldHave) {

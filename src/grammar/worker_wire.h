@@ -9,7 +9,9 @@
 
 namespace vivace::grammar::wire {
 
-enum class Status : uint8_t { kCompiled = 0, kBad = 1, kTooComplex = 2 };
+enum class Status : uint8_t { kCompiled = 0, kBad = 1, kTooCostly = 2 };
+
+inline constexpr int kOutOfMemory = 3;  // the worker's exit status
 
 inline constexpr uint32_t kMostBytes = 512u << 20;  // of one message
 

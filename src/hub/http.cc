@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/trim.h"
 
 namespace vivace::hub {
 namespace {
@@ -22,12 +23,6 @@ struct Exchange {
   size_t header_bytes = 0;
   Status failed;  // the sink's, or ours
 };
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
 
 std::string Lower(std::string_view text) {
   std::string lower(text);

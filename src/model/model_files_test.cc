@@ -13,6 +13,7 @@
 #include "formats/tiny_llama.h"
 #include "model/describe.h"
 #include "model/loaded_model.h"
+#include "support/paths.h"
 
 namespace vivace::model {
 namespace {
@@ -31,7 +32,7 @@ std::string WantedReason(const boost::json::value& c) {
 }
 
 TEST(BadModels, GetTheManifestsVerdict) {
-  const fs::path corpus = fs::path(VIVACE_SOURCE_DIR) / "../shared/cases/bad";
+  const fs::path corpus = fs::path(vivace::testing::SourceDir()) / "../shared/cases/bad";
   std::ifstream manifest(corpus / "manifest.json");
   if (!manifest) GTEST_SKIP() << "the corpus is not on this machine: " << corpus;
   const auto document =
@@ -201,7 +202,7 @@ TEST_F(ModelOnDisk, IsDescribedEvenIfItCannotBeServed) {
 // ---- the real model -----------------------------------------------------------------------------
 
 const std::string kRealModel =
-    std::string(VIVACE_SOURCE_DIR) + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+    vivace::testing::SourceDir() + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 
 TEST(RealModel, Opens) {
   if (!fs::exists(kRealModel))

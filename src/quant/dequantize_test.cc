@@ -11,6 +11,7 @@
 
 #include "quant/half.h"
 #include "quant/testing/golden.h"
+#include "support/paths.h"
 
 namespace vivace::quant {
 namespace {
@@ -23,7 +24,7 @@ struct Golden {
 // Made by tests/oracles/quant_golden.py with gguf-py.
 std::map<std::string, Golden> ReadGolden() {
   std::map<std::string, Golden> golden;
-  std::ifstream file(VIVACE_SOURCE_DIR "/tests/golden/dequantize.txt");
+  std::ifstream file(vivace::testing::SourceDir() + "/tests/golden/dequantize.txt");
   for (std::string name, data, values; file >> name >> data >> values;) {
     Golden& row = golden[name];
     row.data = FromHex(data);

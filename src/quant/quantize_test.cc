@@ -13,13 +13,14 @@
 #include "quant/blocks.h"
 #include "quant/dequantize.h"
 #include "quant/testing/golden.h"
+#include "support/paths.h"
 
 namespace vivace::quant {
 namespace {
 
 // Made by tests/oracles/quantize_golden.py with gguf-py.
 TEST(Quantize, EqualsGgufPy) {
-  std::ifstream file(VIVACE_SOURCE_DIR "/tests/golden/quantize.txt");
+  std::ifstream file(vivace::testing::SourceDir() + "/tests/golden/quantize.txt");
   int formats = 0;
   for (std::string name, values, data; file >> name >> values >> data; ++formats) {
     SCOPED_TRACE(name);

@@ -21,6 +21,9 @@ class ReasoningBudget final : public TokenConstraint {
   ReasoningBudget(int32_t budget, const Marks& marks, std::unique_ptr<TokenConstraint> inner);
 
   bool FillMask(int32_t remaining, std::span<uint32_t> mask) override;
+  bool Affords(TokenId token, int32_t remaining, std::span<uint32_t> mask) override {
+    return Spent() || inner_ == nullptr || inner_->Affords(token, remaining, mask);
+  }
   bool Accept(TokenId token) override;
   bool Done() const override { return inner_ != nullptr && inner_->Done(); }
   void Forced(int32_t limit, std::vector<TokenId>* tokens) override;

@@ -227,7 +227,7 @@ void SamplerState::Bind(const SamplingParams& params, int32_t choice,
 
 std::optional<TokenId> SamplerState::Sample(const kernels::VocabOps& ops, std::span<float> logits,
                                             int32_t position, SampleScratch* scratch,
-                                            std::span<const uint32_t> allowed) {
+                                            std::span<const uint32_t> allowed, int32_t attempt) {
   const auto count = static_cast<int32_t>(logits.size());
   // A NaN must be seen before an edit could hide it.
   float max = ops.max(logits.data(), count);
@@ -243,11 +243,10 @@ std::optional<TokenId> SamplerState::Sample(const kernels::VocabOps& ops, std::s
   }
   std::optional<TokenId> token;
   if (std::isfinite(max)) {
-    token = Greedy() ? ops.find(row, count, max)
-                     : Draw(ops, {row, logits.size()}, max, position, scratch);
+    const double u = UniformDraw(params_.seed, choice_, position, attempt);
+    token = Greedy() ? ops.find(row, count, max) : Draw(ops, {row, logits.size()}, max, u, scratch);
   }
   Restore(row, 0);
-  if (token) Accept(*token);
   return token;
 }
 
@@ -332,8 +331,7 @@ void SamplerState::Restore(float* logits, size_t edits) {
 }
 
 TokenId SamplerState::Draw(const kernels::VocabOps& ops, std::span<const float> logits, float max,
-                           int32_t position, SampleScratch* scratch) const {
-  const double u = UniformDraw(params_.seed, choice_, position);
+                           double u, SampleScratch* scratch) const {
   const float scale = 1.0f / params_.temperature;
   const auto vocab = static_cast<int32_t>(logits.size());
   const bool cut_k = params_.top_k > 0 && params_.top_k < vocab;

@@ -62,19 +62,20 @@ class SamplerState {
   const SamplingParams& params() const { return params_; }
 
   // True if the next token is the first of the greatest logits, whatever the rest: then the row
-  // need not be stored, and what the head found is told to Accept.
+  // need not be stored.
   bool TakesArgmax() const;
-  void Accept(TokenId token);
+  void Accept(TokenId token);  // the next token of the sequence
 
   // Output tokens that may still be made.
   int32_t remaining() const { return max_outputs_ - outputs_; }
 
-  // Draws the token that stands at `position`. `logits` [vocab] is edited meanwhile and restored.
-  // `allowed`: a constraint's mask, [MaskWords(vocab)], 1: may be drawn; empty: all may. Nothing
-  // if a logit is NaN or +inf, or none is above -inf.
+  // Draws a token for `position`, which counts once it is told to Accept. `logits` [vocab] is
+  // edited meanwhile and restored. `allowed`: a constraint's mask, [MaskWords(vocab)], 1: may be
+  // drawn; empty: all may. `attempt`: how often one was drawn for it before and could not stay.
+  // Nothing if a logit is NaN or +inf, or none is above -inf.
   std::optional<TokenId> Sample(const kernels::VocabOps& ops, std::span<float> logits,
                                 int32_t position, SampleScratch* scratch,
-                                std::span<const uint32_t> allowed = {});
+                                std::span<const uint32_t> allowed = {}, int32_t attempt = 0);
 
  private:
   bool Greedy() const;
@@ -84,8 +85,8 @@ class SamplerState {
   void Ban(float* logits);
   void SetLogit(float* logits, TokenId token, float value);
   void Restore(float* logits, size_t edits);
-  TokenId Draw(const kernels::VocabOps& ops, std::span<const float> logits, float max,
-               int32_t position, SampleScratch* scratch) const;
+  TokenId Draw(const kernels::VocabOps& ops, std::span<const float> logits, float max, double u,
+               SampleScratch* scratch) const;
 
   SamplingParams params_;
   int32_t choice_ = 0;

@@ -329,6 +329,27 @@ TEST_P(SamplerTest, AMaskLeavesItsTokensOnly) {
   EXPECT_EQ(drawn({.temperature = 0}, MaskOf(1000, {}), 5), -1) << "nothing may be drawn";
 }
 
+// Attempts are independent: tokens drawn until one of a few comes are drawn as if only those were
+// there.
+TEST_P(SamplerTest, DrawingAgainKeepsTheDistribution) {
+  std::vector<float> logits = Logits({0.6, 0.2, 0.1, 0.1});
+  SamplerState state;
+  state.Bind({}, 0, std::vector<TokenId>{0}, 1, {}, 64);
+  SampleScratch scratch(4);
+  std::vector<int> counts(4);
+  for (int32_t position = 0; position < 4000; ++position) {
+    std::vector<uint32_t> mask = MaskOf(4, {0, 1, 2, 3});
+    TokenId token = -1;
+    for (int32_t attempt = 0; token < 1; ++attempt) {  // 0 cannot stay
+      token = *state.Sample(ops(), logits, position, &scratch, mask, attempt);
+      if (token == 0) TakeFromMask(mask, token);
+    }
+    ++counts[static_cast<size_t>(token)];
+  }
+  EXPECT_NEAR(counts[1], 2000, 130);  // four standard deviations
+  EXPECT_NEAR(counts[2], 1000, 110);
+}
+
 // What the mask leaves is drawn as if the other logits had never been there.
 TEST_P(SamplerTest, AMaskIsARowWithoutTheOthers) {
   const std::vector<float> logits = RandomLogits(777, 12);
@@ -391,7 +412,10 @@ TEST_P(SamplerTest, BadWordsLookAtTheOutputsTail) {
   SampleScratch scratch(4);
   std::vector<float> row = logits;
   std::vector<TokenId> drawn;
-  for (int32_t i = 0; i < 7; ++i) drawn.push_back(*state.Sample(ops(), row, i, &scratch));
+  for (int32_t i = 0; i < 7; ++i) {
+    drawn.push_back(*state.Sample(ops(), row, i, &scratch));
+    state.Accept(drawn.back());
+  }
   EXPECT_EQ(drawn, (std::vector<TokenId>{2, 2, 3, 2, 2, 3, 2}));
 }
 
@@ -420,7 +444,10 @@ TEST_P(SamplerTest, FollowsOutputThatWasNotDrawn) {
   EXPECT_EQ(state.remaining(), 6);
   SampleScratch scratch(4);
   std::vector<float> row = logits;
-  EXPECT_EQ(state.Sample(ops(), row, 5, &scratch), Draw(params, logits, 5, {0, 1, 2, 2, 1}, 1));
+  const auto drawn = state.Sample(ops(), row, 5, &scratch);
+  EXPECT_EQ(drawn, Draw(params, logits, 5, {0, 1, 2, 2, 1}, 1));
+  EXPECT_EQ(state.remaining(), 6) << "it may be drawn again";
+  state.Accept(*drawn);
   EXPECT_EQ(state.remaining(), 5);
 }
 

@@ -3,11 +3,11 @@
 //
 // One object per choice, given to the engine with the request. The engine calls it in this order,
 // never from two threads at once: Forced (engine thread, between steps: before the first token and
-// after each that was drawn) and Accept of what it gave, then FillMask and Accept of the token
-// drawn (both from a compute worker, while logits are sampled). Forced is left out where
-// log-probabilities are wanted. A sequence that is set back and computed again keeps its object as
-// it is: its output has been accepted already. Nothing here may throw or wait; FillMask and Accept
-// take microseconds.
+// after each that was drawn) and Accept of what it gave, then FillMask, Affords for each token
+// drawn until it says yes, and Accept of that one (from a compute worker, while logits are
+// sampled). Forced is left out where log-probabilities are wanted. A sequence that is set back and
+// computed again keeps its object as it is: its output has been accepted already. Nothing here may
+// throw or wait; each call takes microseconds.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,16 @@ class TokenConstraint {
 
   // Writes one bit per token of the vocabulary, 32 to a word, 1: may be drawn; ids above the
   // grammar's own vocabulary are 0. `mask` [ceil(vocab / 32)]. False: everything may, and `mask`
-  // is unspecified. `remaining`: output tokens that may still be made, this one included; as it
-  // nears the shortest legal end, only ways to that end stay open.
+  // is unspecified. `remaining`: output tokens that may still be made, this one included.
   virtual bool FillMask(int32_t remaining, std::span<uint32_t> mask) = 0;
+
+  // Whether the output can still be complete within `remaining` tokens if `token`, drawn from
+  // FillMask's `mask`, comes now. False: `mask` has become smaller, at least one token stays, and
+  // another is to be drawn from it. An output that can't be complete in time whatever comes affords
+  // anything.
+  virtual bool Affords(TokenId /*token*/, int32_t /*remaining*/, std::span<uint32_t> /*mask*/) {
+    return true;
+  }
 
   // The token was drawn or forced. False: it was not allowed (a fault of ours); the sequence ends
   // with an error.
@@ -40,7 +47,7 @@ class TokenConstraint {
   // is the usual case. They are not accepted yet.
   virtual void Forced(int32_t limit, std::vector<TokenId>* tokens) = 0;
 
-  // The way to the end was imposed by FillMask's `remaining`: the answer says so.
+  // Affords has said no: the answer tells that its end was imposed.
   virtual bool steered() const = 0;
 };
 

@@ -66,6 +66,19 @@ std::string AnthropicBody(int status, std::string_view message) {
 
 }  // namespace
 
+ErrorShape ShapeOfPath(std::string_view path) {
+  constexpr std::string_view kMessagesPath = "/v1/messages";
+  const bool under = path.starts_with(kMessagesPath) &&
+                     (path.size() == kMessagesPath.size() || path[kMessagesPath.size()] == '/');
+  return under ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
+}
+
+std::string EarlyErrorBody(std::string_view path, int status, std::string_view code,
+                           std::string_view message) {
+  if (ShapeOfPath(path) == ErrorShape::kAnthropic) return AnthropicBody(status, message);
+  return ErrorBody(status, message, code);
+}
+
 int HttpStatus(ErrorCode code) { return MappingOf(code).status; }
 
 std::string ErrorBody(int status, const Error& error, ErrorShape shape) {

@@ -13,6 +13,12 @@ namespace vivace::server {
 
 enum class ErrorShape : uint8_t { kOpenAi, kAnthropic };
 
+// The shape of whatever lives, or does not, at a path.
+ErrorShape ShapeOfPath(std::string_view path);
+// The body of an error that the HTTP layer finds: HttpOptions::error_body.
+std::string EarlyErrorBody(std::string_view path, int status, std::string_view code,
+                           std::string_view message);
+
 int HttpStatus(ErrorCode code);
 
 // The JSON body, without a final newline.

@@ -5,6 +5,7 @@
 
 #include "server/json/json_writer.h"
 #include "server/json/strict_json.h"
+#include "server/openapi_answers.h"
 #include "server/params/table.h"
 
 namespace vivace::server {
@@ -159,20 +160,52 @@ void WriteErrorAnswer(std::string_view status, std::string_view what, ErrorShape
 // What a route answers with, by its media types.
 void WriteAnswer(const Route& route, JsonWriter* w) {
   const bool streams = FindParam("stream", static_cast<Endpoint>(route.parameters)) != nullptr;
-  const bool text = route.path == "/metrics" || route.path == "/web/*" || route.path == "/";
+  const AnswerKind* answer = FindAnswer(route.path);
   w->Key("200");
   w->BeginObject();
   w->KeyString("description", route.summary);
   w->Key("content");
   w->BeginObject();
-  w->Key(text ? "text/plain" : "application/json");
-  w->Literal(text ? R"({"schema":{"type":"string"}})" : R"({"schema":{"type":"object"}})");
+  if (answer == nullptr || !answer->name.empty()) {
+    w->Key("application/json");
+    w->Literal(answer == nullptr
+                   ? std::string(R"({"schema":{"type":"object"}})")
+                   : fmt::format(R"({{"schema":{{"$ref":"#/components/schemas/{}"}}}})",
+                                 answer->name));
+  } else {
+    for (std::string_view left = answer->media_types; !left.empty();) {
+      const size_t end = std::min(left.find(' '), left.size());
+      w->Key(left.substr(0, end));
+      w->Literal(R"({"schema":{"type":"string"}})");
+      left.remove_prefix(std::min(end + 1, left.size()));
+    }
+  }
   if (streams) {
     w->Key("text/event-stream");
     w->Literal(R"({"schema":{"type":"string"}})");
   }
   w->EndObject();
   w->EndObject();
+}
+
+// Every status that a route may answer with; 408 and 431 are of the connection and of no route.
+void WriteErrors(const Route& route, JsonWriter* w) {
+  const bool body = route.parameters != 0;
+  const bool probe = route.path == "/health" || route.path == "/ready";
+  const auto write = [&](std::string_view status, std::string_view what) {
+    WriteErrorAnswer(status, what, route.errors, w);
+  };
+  write("400", "Refused; the message says why");
+  if (route.access != AccessLevel::kOpen) {
+    write("401", "A key is missing, or is none of this server's");
+    write("403", "This key does not open this");
+  }
+  if (body || route.path.ends_with("/*")) write("404", "There is nothing of this name");
+  write("413", "The body is too large");
+  if (body) write("415", "The body must be JSON");
+  write("500", "The server failed");
+  if (body || probe) write("503", "Full, late or shutting down; see Retry-After");
+  if (body) write("504", "The deadline passed before there was any output");
 }
 
 // One operation, such as "post".
@@ -184,7 +217,8 @@ void WriteOperation(const Route& route, JsonWriter* w) {
   w->KeyString("summary", route.summary);
   if (route.path.ends_with("/*")) {
     w->Key("parameters");
-    w->Literal(R"([{"name":"id","in":"path","required":true,"schema":{"type":"string"}}])");
+    w->Literal(
+        R"([{"name":"id","in":"path","required":true,"schema":{"type":"string","minLength":1}}])");
   }
   if (route.parameters != 0) {
     w->Key("requestBody");
@@ -195,14 +229,7 @@ void WriteOperation(const Route& route, JsonWriter* w) {
   w->Key("responses");
   w->BeginObject();
   WriteAnswer(route, w);
-  if (route.parameters != 0) {
-    WriteErrorAnswer("400", "Refused; the message says why", route.errors, w);
-    WriteErrorAnswer("503", "Full or shutting down; see Retry-After", route.errors, w);
-  }
-  if (route.parameters != 0 || route.path.ends_with("/*")) {
-    WriteErrorAnswer("404", "No such model", route.errors, w);
-  }
-  WriteErrorAnswer("default", "An error", route.errors, w);
+  WriteErrors(route, w);
   w->EndObject();
   w->EndObject();
 }
@@ -252,6 +279,10 @@ std::string OpenApiDocument(std::span<const Route> routes, std::string_view vers
     if (route.parameters == 0 || (seen & route.parameters) != 0) continue;
     seen = static_cast<EndpointSet>(seen | route.parameters);
     WriteRequestSchema(static_cast<Endpoint>(route.parameters), SchemaOf(route.parameters), &w);
+  }
+  for (const AnswerSchema& answer : AnswerSchemas()) {
+    w.Key(answer.name);
+    w.Literal(answer.schema);
   }
   w.Literal(kErrors);
   w.EndObject();

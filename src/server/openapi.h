@@ -1,5 +1,5 @@
 // The API as an OpenAPI 3.1 document, made of the routes and the parameter table: what the server
-// reads is what the document says. Answers are described coarsely.
+// reads is what the document says. What answers look like is in openapi_answers.h, coarsely.
 #pragma once
 
 #include <span>

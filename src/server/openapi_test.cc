@@ -74,6 +74,28 @@ TEST(OpenApi, HasEveryParameter) {
   EXPECT_EQ(chat.at("required"), json::value({"messages"}));
 }
 
+// Operations say every status, none of them "default", and what 200 looks like.
+TEST(OpenApi, OperationsSayWhatTheyAnswer) {
+  const auto document = ParseStrictJson(OpenApiDocument(SomeRoutes(), "1"));
+  ASSERT_TRUE(document);
+  const json::object& chat =
+      document->at("paths").at("/v1/chat/completions").at("post").at("responses").get_object();
+  for (const char* status : {"200", "400", "401", "403", "404", "413", "415", "500", "503", "504"}) {
+    EXPECT_TRUE(chat.contains(status)) << status;
+  }
+  EXPECT_EQ(chat.at("200").at("content").at("application/json").at("schema").at("$ref"),
+            "#/components/schemas/ChatAnswer");
+  EXPECT_TRUE(chat.at("200").at("content").get_object().contains("text/event-stream"));
+  for (const auto& [path, operations] : document->at("paths").get_object()) {
+    for (const auto& [method, operation] : operations.get_object()) {
+      EXPECT_FALSE(operation.at("responses").get_object().contains("default")) << path;
+    }
+  }
+  EXPECT_TRUE(document->at("paths").at("/metrics").at("get").at("responses").at("200").at("content")
+                  .get_object()
+                  .contains("text/plain"));
+}
+
 // A schema of a shape of its own is JSON.
 TEST(OpenApi, OwnShapesHaveSchemas) {
   int described = 0;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "server/error_response.h"
 
 namespace vivace::server {
 namespace {
@@ -59,6 +60,7 @@ Result<std::unique_ptr<Server>> Server::Create(const ServerConfig& config, Serve
                                       {.eos_ids = served.eos_ids,
                                        .worker = config.grammar_worker,
                                        .max_compile_ms = limits::kMaxGrammarCompileMs});
+  served.grammar->Prepare();
   served.created_s = WallSeconds();
   served.longest_token_bytes = LongestTokenBytes(*model.tokenizer);
   ServiceOptions options = config.service;
@@ -66,6 +68,7 @@ Result<std::unique_ptr<Server>> Server::Create(const ServerConfig& config, Serve
   options.public_metrics = config.keys.public_metrics;
   VIVACE_ASSIGN(options.cors, Cors::Make(config.cors));
   HttpOptions http = config.http;
+  http.error_body = EarlyErrorBody;
   if (config.tls.enabled()) {
     VIVACE_ASSIGN(http.tls, TlsContext::Load(config.tls));
   }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "support/paths.h"
 #include "text/byte_alphabet.h"
 #include "text/load_tokenizer.h"
 #include "text/sentence_piece.h"
@@ -19,7 +20,7 @@
 
 namespace vivace::testing {
 
-inline const std::string kSourceDir = VIVACE_SOURCE_DIR;
+inline const std::string kSourceDir = SourceDir();
 inline const std::string kSharedDir = kSourceDir + "/../shared";
 inline const std::string kSmolLm2Path = kSourceDir + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 

@@ -1,6 +1,7 @@
 """Start, stop, refusals at the door."""
 
 import json
+import os
 import shlex
 import shutil
 import signal
@@ -93,7 +94,7 @@ class CannedServer(threading.Thread):
     def run(self):
         connection, _ = self.listener.accept()
         with connection, self.listener:
-            connection.recv(65536)
+            self.request = connection.recv(65536)
             connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
                                + self.answer)
 
@@ -113,6 +114,27 @@ def test_chat_tells_a_failed_answer(answer, code, wanted):
     server.join()
     assert result.returncode == code and wanted in result.stderr
     assert b"Hi" in result.stdout and b"\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize("flags, variables, said", [
+    ([], {}, None),
+    (["--api-key", "k-flag"], {"VIVACE_API_KEY": "k-variable"}, b"k-flag"),
+    ([], {"VIVACE_API_KEY": "k-variable"}, b"k-variable"),
+])
+def test_chat_brings_its_key(flags, variables, said):
+    server = CannedServer(DELTA + b": ping\n\ndata: [DONE]\n\n")
+    result = subprocess.run([BINARY, "chat", server.url, *flags], input=b"hello\n", capture_output=True, timeout=60,
+                            env={"PATH": os.environ["PATH"], **variables})
+    server.join()
+    assert result.returncode == 0 and b"Hi" in result.stdout, result.stderr
+    lines = [line for line in server.request.split(b"\r\n") if line.lower().startswith(b"authorization:")]
+    assert lines == ([b"Authorization: Bearer " + said] if said else [])
+
+
+def test_chat_refuses_keys_that_are_none():
+    for target, key in (("http://127.0.0.1:1", "a b"), ("http://127.0.0.1:1", "a\r\nX: 1"), (__file__, "k")):
+        result = subprocess.run([BINARY, "chat", target, "--api-key", key], input=b"", capture_output=True, timeout=60)
+        assert result.returncode == 2 and b"--api-key" in result.stderr, result.stderr
 
 
 def test_chat_with_a_model():

@@ -1,6 +1,7 @@
 """/v1/messages through the official `anthropic` client."""
 
 import json
+import socket
 
 import anthropic
 import pytest
@@ -136,3 +137,37 @@ def test_schemas(client):
     answer = client.messages.create(model="m", max_tokens=40, messages=user("Judge."), output_config={
         "format": {"type": "json_schema", "schema": VERDICT}})
     assert json.loads(answer.content[0].text)["verdict"] in ("good", "bad")
+
+
+def raw_answer(port, payload):
+    """Status and JSON body of what these bytes get."""
+    with socket.create_connection(("127.0.0.1", port), timeout=15) as s:
+        s.sendall(payload)
+        s.shutdown(socket.SHUT_WR)
+        data = b""
+        while part := s.recv(65536):
+            data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+    return int(head.split(b" ", 2)[1]), json.loads(body)
+
+
+@pytest.mark.parametrize("request_line, more, status", [
+    (b"POST /v1/messages HTTP/1.1", b"Host: x\r\nContent-Length: abc\r\n", 400),
+    (b"POST /v1/messages?beta=true HTTP/1.1", b"Host: x\r\nBad Name: 1\r\n", 400),
+    (b"POST /v1/messages/count_tokens HTTP/1.1", b"Host: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n", 400),
+    (b"POST /v1/messages HTTP/1.1", b"Host: x\r\nContent-Length: 1000000000000\r\n", 413),
+    (b"POST /v1/messages/batches HTTP/1.1", b"Host: x\r\nContent-Length: 2\r\n\r\n{}", 404),
+    (b"GET /v1/messages HTTP/1.1", b"Host: x\r\nConnection: close\r\n", 405),
+    (b"POST /v1/messages HTTP/1.1", b"Host: x\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}", 415),
+])
+def test_early_errors_have_this_shape(mini, request_line, more, status):
+    def errors(line):
+        return raw_answer(mini.port, line + b"\r\n" + more + b"\r\n")
+
+    got, body = errors(request_line)
+    assert got == status
+    assert set(body) == {"type", "error"} and body["type"] == "error"
+    assert set(body["error"]) == {"type", "message"} and body["error"]["message"]
+    # Elsewhere it is OpenAI's.
+    got, body = errors(request_line.replace(b"/v1/messages", b"/v1/messagesx"))
+    assert got in (status, 404) and set(body["error"]) == {"message", "type", "param", "code"}

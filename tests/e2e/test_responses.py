@@ -150,8 +150,9 @@ def test_calls(client, choice):
     call = next(item for item in answer.output if item.type == "function_call")
     assert call.name == "judge" and call.call_id and json.loads(call.arguments)["verdict"] in ("good", "bad")
     events = list(ask(client, "Judge.", stream=True, **options))
-    deltas = "".join(event.delta for event in events if event.type == "response.function_call_arguments.delta")
     done = next(event for event in events if event.type == "response.function_call_arguments.done")
+    deltas = "".join(event.delta for event in events if event.type == "response.function_call_arguments.delta"
+                     and event.item_id == done.item_id)
     assert deltas == done.arguments == call.arguments
     # The call and its output go back.
     again = client.responses.create(model="m", max_output_tokens=2, input=[

@@ -139,7 +139,9 @@ class FakeExecutor final : public Executor {
     std::vector<uint32_t> mask(MaskWords(limits_.vocab));
     const int32_t remaining = slot.most - static_cast<int32_t>(slot.tokens.size());
     if (slot.constraint->FillMask(remaining, mask)) {
-      while (!InMask(mask, sampled->token)) sampled->token = (sampled->token + 1) % limits_.vocab;
+      do {
+        while (!InMask(mask, sampled->token)) sampled->token = (sampled->token + 1) % limits_.vocab;
+      } while (!slot.constraint->Affords(sampled->token, remaining, mask));
     }
     if (!slot.constraint->Accept(sampled->token)) sampled->error = SampleError::kRefused;
     sampled->ends = slot.constraint->Done();

@@ -11,13 +11,14 @@
 
 #include "model/loaded_model.h"
 #include "model/rope.h"
+#include "support/paths.h"
 
 namespace vivace::model {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kSource = VIVACE_SOURCE_DIR;
+const fs::path kSource = vivace::testing::SourceDir();
 const fs::path kTiny = kSource / "../shared/models/tiny";
 
 // A Python with gguf and numpy; empty: none here.

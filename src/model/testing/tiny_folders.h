@@ -11,13 +11,14 @@
 #include <string>
 
 #include "model/loaded_model.h"
+#include "support/paths.h"
 
 namespace vivace::model {
 
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-inline const fs::path kTiny = fs::path(VIVACE_SOURCE_DIR) / "../shared/models/tiny";
+inline const fs::path kTiny = fs::path(vivace::testing::SourceDir()) / "../shared/models/tiny";
 
 inline std::string ReadAll(const fs::path& path) {
   std::ifstream file(path);

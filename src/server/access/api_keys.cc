@@ -10,17 +10,10 @@
 
 #include "base/file_io.h"
 #include "base/limits.h"
+#include "base/trim.h"
 
 namespace vivace::server {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\r";
-
-std::string_view Trimmed(std::string_view line) {
-  const size_t begin = line.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
-}
 
 tl::unexpected<Error> BadFile(std::string_view flag, const std::string& path,
                               std::string_view why) {

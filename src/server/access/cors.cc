@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/trim.h"
 #include "server/http/error_body.h"
 #include "server/http/policy.h"
 
@@ -15,7 +16,8 @@ constexpr std::string_view kMethods = "GET, HEAD, POST, OPTIONS";
 constexpr const char* kMaxAge = "600";  // seconds a browser may remember a preflight
 // What scripts may read of an answer beyond the few that are always open.
 constexpr const char* kExposed =
-    "x-request-id, x-vivace-ignored, server-timing, retry-after, www-authenticate";
+    "x-request-id, x-vivace-ignored, x-vivace-clamped, x-vivace-renamed, "
+    "x-vivace-truncated-prompt-tokens, server-timing, retry-after, www-authenticate";
 
 Status CheckEntries(const std::vector<std::string>& entries, const char* flag,
                     bool (*good)(std::string_view), const char* wanted) {
@@ -56,12 +58,6 @@ std::string Joined(const std::vector<std::string>& entries) {
     if (!text.empty()) text += ", ";
     text += entry;
   }
-  return text;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   return text;
 }
 

@@ -36,6 +36,17 @@ size_t MaxBodyBytes(const HttpOptions& options) {
   return options.max_body_bytes > 0 ? options.max_body_bytes : limits::kMaxBodyBytes;
 }
 
+// The path in a head that may be malformed: what stands between the first two spaces of its first
+// line. It decides the shape of an error and nothing else.
+std::string_view PathIn(std::string_view head) {
+  head = head.substr(std::min(head.find_first_not_of("\r\n"), head.size()));
+  head = head.substr(0, head.find_first_of("\r\n"));
+  const size_t method_end = head.find(' ');
+  if (method_end == std::string_view::npos) return {};
+  head = head.substr(method_end + 1);
+  return head.substr(0, head.find_first_of(" ?"));
+}
+
 size_t MaxReadingBytes(const HttpOptions& options) {
   return options.max_reading_bytes > 0 ? options.max_reading_bytes : limits::kMaxReadingBytes;
 }
@@ -121,7 +132,7 @@ void Connection::Handshake() {
       return ReadWhenWritable();
     case IoState::kPlainHttp:
       stream_.GoPlain();
-      return Reject(kNotTls);
+      return Reject(kNotTls, head_.request.path);
     case IoState::kEnd:
     case IoState::kFailed:
       break;
@@ -175,14 +186,15 @@ bool Connection::ReadHead() {
   const HeadScanner::State state = scanner_.Scan(in_);
   if (state == HeadScanner::State::kMore) return false;
   if (state == HeadScanner::State::kRejected) {
-    Reject(scanner_.rejection());
+    Reject(scanner_.rejection(), PathIn(in_));
     return false;
   }
   auto head = ParseHead(scanner_.head(in_), MaxBodyBytes(loop_->options));
+  const std::string path(head ? std::string_view() : PathIn(scanner_.head(in_)));
   in_.erase(0, scanner_.consumed());
   scanner_.Reset();
   if (!head) {
-    Reject(head.error());
+    Reject(head.error(), path);
     return false;
   }
   head_ = std::move(*head);
@@ -202,7 +214,7 @@ bool Connection::OnHead() {
       answer_headers_ = std::move(verdict.headers);
     } catch (const std::exception& e) {
       log::Error("header check threw", {{"what", e.what()}});
-      Reject(kInternal);
+      Reject(kInternal, head_.request.path);
       return false;
     }
   }
@@ -237,8 +249,10 @@ bool Connection::Refuse(const HttpServer::Refusal& refusal) {
   return skippable;
 }
 
-void Connection::Reject(const Rejection& rejection) {
+// `path` may be a part of what this clears.
+void Connection::Reject(const Rejection& rejection, std::string_view path) {
   log::Info("request refused", {{"status", rejection.status}, {"code", rejection.code}});
+  const std::string text = ErrorText(path, rejection);
   EndBody();
   head_ = {};
   keep_alive_ = false;
@@ -246,9 +260,14 @@ void Connection::Reject(const Rejection& rejection) {
   if (rejection.status == 503) {
     headers.emplace_back("Retry-After", std::to_string(loop_->retry_after_s));
   }
-  Respond(rejection.status, headers,
-          ErrorBody(rejection.status, rejection.message, rejection.code));
+  Respond(rejection.status, headers, text);
   Linger();
+}
+
+std::string Connection::ErrorText(std::string_view path, const Rejection& rejection) const {
+  const auto& write = loop_->options.error_body;
+  return write ? write(path, rejection.status, rejection.code, rejection.message)
+               : ErrorBody(rejection.status, rejection.message, rejection.code);
 }
 
 bool Connection::ReadBody() {
@@ -268,7 +287,7 @@ bool Connection::ReadBody() {
   if (!BodyFits()) return false;
   if (state == ChunkDecoder::State::kMore) return false;
   if (state == ChunkDecoder::State::kRejected) {
-    Reject(chunks_.rejection());
+    Reject(chunks_.rejection(), head_.request.path);
     return false;
   }
   Dispatch();
@@ -281,7 +300,7 @@ bool Connection::BodyFits() {
   loop_->reading_bytes += head_.request.body.size() - counted_bytes_;
   counted_bytes_ = head_.request.body.size();
   if (loop_->reading_bytes <= MaxReadingBytes(loop_->options)) return true;
-  Reject(kTooManyBodies);
+  Reject(kTooManyBodies, head_.request.path);
   return false;
 }
 
@@ -322,10 +341,10 @@ void Connection::SetDeadline(int ms) {
 void Connection::OnDeadline() {
   switch (phase_) {
     case Phase::kHead:
-      Reject(kHeaderTimeout);
+      Reject(kHeaderTimeout, PathIn(in_));
       break;
     case Phase::kBody:
-      Reject(kBodyTimeout);
+      Reject(kBodyTimeout, head_.request.path);
       break;
     case Phase::kHandshake:
     case Phase::kIdle:
@@ -338,7 +357,7 @@ void Connection::OnDeadline() {
 
 void Connection::BeginDrain() {
   if (phase_ == Phase::kIdle) Close();
-  if (phase_ == Phase::kBody) Reject(kShuttingDown);
+  if (phase_ == Phase::kBody) Reject(kShuttingDown, head_.request.path);
 }
 
 void Connection::BeIdle() {

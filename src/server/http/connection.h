@@ -65,7 +65,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool ReadBody();
   bool OnHead();
   bool Refuse(const HttpServer::Refusal& refusal);
-  void Reject(const Rejection& rejection);
+  void Reject(const Rejection& rejection, std::string_view path);
+  std::string ErrorText(std::string_view path, const Rejection& rejection) const;
   bool BodyFits();
   void EndBody();
   void Dispatch();

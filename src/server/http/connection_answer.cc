@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "server/http/connection.h"
-#include "server/http/error_body.h"
 #include "server/http/exchange.h"
 #include "server/http/response_head.h"
 
@@ -109,7 +108,8 @@ void Connection::Abandon(uint64_t serial) {
   if (answer_ == Answer::kStreaming) return Shut(/*reset=*/true);
   if (answer_ != Answer::kPending) return;
   Respond(500, {{"Content-Type", "application/json"}},
-          ErrorBody(500, "The server failed to answer this request.", "internal_error"));
+          ErrorText(head_.request.path,
+                    {500, "internal_error", "The server failed to answer this request."}));
 }
 
 size_t Connection::pending_bytes(uint64_t serial) const {

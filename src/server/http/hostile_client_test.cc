@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "server/http/test_client.h"
 #include "server/http/test_server.h"
+#include "support/paths.h"
 
 namespace vivace::server {
 namespace {
@@ -67,7 +68,7 @@ void Replay(TestServer& server, const boost::json::object& entry, const std::str
 }
 
 TEST(HostileClient, CorpusGetsItsVerdicts) {
-  const std::string folder = VIVACE_SOURCE_DIR "/../shared/cases/bad/";
+  const std::string folder = vivace::testing::SourceDir() + "/../shared/cases/bad/";
   const std::string manifest = ReadFile(folder + "manifest.json");
   if (manifest.empty()) GTEST_SKIP() << "no corpus at ../shared/cases/bad";
   TestServer server;

@@ -87,6 +87,11 @@ struct HttpOptions {
   int idle_timeout_ms = 60'000;  // keep-alive
   int write_stall_ms = 30'000;   // without any progress of a pending write
   int max_connections = 0;       // 0: from the file-descriptor limit
+  // The body of an error that is found here, in the shape of what `path` names (empty where that is
+  // not known). Null: error_body.h's.
+  std::function<std::string(std::string_view path, int status, std::string_view code,
+                            std::string_view message)>
+      error_body = nullptr;
 };
 
 class HttpServer {

@@ -4,7 +4,8 @@
 //
 // One writer per answer; the loop thread uses it. A stream is
 //   Begin, for each choice Open, any number of Delta, Close, and at last End;
-// Failure may take the place of everything after Begin. A whole answer is one call of Whole.
+// Ping may stand anywhere between these, Failure may take the place of everything after Begin. A
+// whole answer is one call of Whole.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +74,8 @@ class AnswerWriter {
   virtual void Close(const ChoicePart& part, const Usage& usage, std::string* out) = 0;
   // All choices are closed.
   virtual void End(const Usage& usage, std::string* out) = 0;
+  // Says nothing, so that nobody on the way takes the connection for dead. After Begin.
+  virtual void Ping(std::string* out) { *out += ": ping\n\n"; }
   // The stream's last words after an error.
   virtual void Failure(const Error& error, std::string* out) = 0;
 

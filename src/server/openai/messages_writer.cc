@@ -118,6 +118,10 @@ void MessagesWriter::Begin(const Usage& usage, std::string* out) {
         w.EndObject();
       },
       out);
+  Ping(out);
+}
+
+void MessagesWriter::Ping(std::string* out) {
   Event(
       "ping", [](JsonWriter&) {}, out);
 }

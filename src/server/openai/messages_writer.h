@@ -22,6 +22,7 @@ class MessagesWriter final : public AnswerWriter {
   void Delta(const ChoicePart& part, const Usage& usage, std::string* out) override;
   void Close(const ChoicePart& part, const Usage& usage, std::string* out) override;
   void End(const Usage& usage, std::string* out) override;
+  void Ping(std::string* out) override;
   void Failure(const Error& error, std::string* out) override;
   std::string Whole(std::span<const ChoicePart> parts, const Usage& usage) override;
   ErrorShape error_shape() const override { return ErrorShape::kAnthropic; }

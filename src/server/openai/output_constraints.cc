@@ -26,11 +26,13 @@ Status AddBudget(const OutputReading& reading, const ServedModel& model, Request
   return {};
 }
 
+bool ForcesCalls(const RequestParams& params) {
+  return params.tool_choice == ToolChoice::kRequired || params.tool_choice == ToolChoice::kNamed;
+}
+
 std::string_view AskedBy(const RequestParams& params) {
   if (params.grammar) return params.grammar->field;
-  const bool forced =
-      params.tool_choice == ToolChoice::kRequired || params.tool_choice == ToolChoice::kNamed;
-  return forced ? "tool_choice" : "tools";
+  return ForcesCalls(params) ? "tool_choice" : "tools";
 }
 
 // What the content must be, in the terms of a structural tag.
@@ -102,6 +104,11 @@ Status ReportFreeArguments(RequestParams* params) {
 Status AddGrammar(const OutputReading& reading, const ServedModel& model, RequestParams* params,
                   OutputConstraints* out) {
   json::value content;
+  if (params->grammar && reading.tools != nullptr && ForcesCalls(*params)) {
+    // The output is calls: there is no content to be held.
+    VIVACE_RETURN_IF_ERROR(ReportIgnored(params->grammar->field, params));
+    params->grammar.reset();
+  }
   if (params->grammar) {
     if (OnlyContent(reading)) return CompileContent(*params->grammar, model, *params, out);
     VIVACE_ASSIGN(content, ContentFormat(*params->grammar));
@@ -120,7 +127,8 @@ Status AddGrammar(const OutputReading& reading, const ServedModel& model, Reques
                 AskedBy(*params));
   }
   auto compiled = Compile(*grammar, model, *params);
-  if (!compiled && !obey && reading.tools != nullptr) {
+  const bool refused = !compiled && compiled.error().reason != kGrammarNotReady;
+  if (refused && !obey && reading.tools != nullptr) {
     VIVACE_RETURN_IF_ERROR(ReportFreeArguments(params));
     if (!params->grammar) return {};
     grammar = GrammarOf(*params, reading, model, wanted, /*schemas=*/false);

@@ -62,7 +62,8 @@ Status ReadRegex(std::string_view name, const json::value& value, const ParamCon
 
 Status ReadGrammar(std::string_view name, const json::value& value, const ParamContext&,
                    RequestParams* params) {
-  if (value.is_string() && value.get_string().empty()) return {};  // llama-server's default
+  // llama-server's default for its own name.
+  if (name == "grammar" && value.is_string() && value.get_string().empty()) return {};
   return TakeText(name, Kind::kEbnf, value, params);
 }
 

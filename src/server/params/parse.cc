@@ -202,7 +202,7 @@ Status CombineParams(RequestParams* params) {
                                        params->prompts.size() * static_cast<size_t>(params->n),
                                        limits::kMaxChoices));
   }
-  VIVACE_RETURN_IF_ERROR(CheckToolChoice(*params));
+  VIVACE_RETURN_IF_ERROR(CheckToolChoice(params));
   if (params->has_stream_options && !params->stream) {
     return WrongValue("stream_options", "is only allowed when `stream` is true");
   }

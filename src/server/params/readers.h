@@ -39,7 +39,8 @@ Status ReadStreamOptions(std::string_view name, const json::value& value,
 Status ReadTools(std::string_view name, const json::value& value, const ParamContext& context,
                  RequestParams* params);
 // The checks that concern tools and tool_choice together.
-Status CheckToolChoice(const RequestParams& params);
+// Whether the tools that tool_choice names are there; leaves the allowed ones in `tools`.
+Status CheckToolChoice(RequestParams* params);
 Status ReadDocuments(std::string_view name, const json::value& value, const ParamContext& context,
                      RequestParams* params);
 Status ReadReasoningEffort(std::string_view name, const json::value& value,

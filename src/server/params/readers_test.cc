@@ -224,8 +224,27 @@ TEST(Readers, ToolChoice) {
       Apply(ReadToolChoice, json::parse(R"({"type":"function","function":{"name":"g"}})"));
   EXPECT_EQ(named.params.tool_choice, ToolChoice::kNamed);
   EXPECT_EQ(named.params.tool_name, "g");
-  EXPECT_EQ(Apply(ReadToolChoice, json::parse(R"({"type":"allowed_tools"})")).status.error().code,
-            ErrorCode::kUnsupported);
+  const auto allowed = Apply(ReadToolChoice, json::parse(R"({"type":"allowed_tools","allowed_tools":
+      {"mode":"required","tools":[{"type":"function","function":{"name":"f"}},
+                                  {"type":"function","function":{"name":"g"}}]}})"));
+  EXPECT_TRUE(allowed.status);
+  EXPECT_EQ(allowed.params.tool_choice, ToolChoice::kRequired);
+  EXPECT_EQ(allowed.params.allowed_tools, (std::vector<std::string>{"f", "g"}));
+  const std::pair<const char*, const char*> bad_lists[] = {
+      {"null", "p.allowed_tools"},
+      {R"({"mode":"none","tools":[{"type":"function","function":{"name":"f"}}]})",
+       "p.allowed_tools.mode"},
+      {R"({"tools":[{"type":"function","function":{"name":"f"}}]})", "p.allowed_tools.mode"},
+      {R"({"mode":"auto","tools":[]})", "p.allowed_tools.tools"},
+      {R"({"mode":"auto"})", "p.allowed_tools.tools"},
+      {R"({"mode":"auto","tools":[{"type":"mcp","server_label":"x"}]})",
+       "p.allowed_tools.tools[0]"}};
+  for (const auto& [inner, field] : bad_lists) {
+    const auto refused = Apply(ReadToolChoice, json::object{{"type", "allowed_tools"},
+                                                            {"allowed_tools", json::parse(inner)}});
+    ASSERT_FALSE(refused.status) << inner;
+    EXPECT_EQ(refused.status.error().field, field);
+  }
   for (const char* bad :
        {R"("always")", "5", R"({"type":"function"})", R"({"function":{"name":"g"}})",
         R"({"type":"function","function":{"name":7}})", "{}"}) {

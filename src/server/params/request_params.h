@@ -81,9 +81,10 @@ struct RequestParams : Reports {
   std::vector<std::shared_ptr<const json::value>> made;
   const json::array* tools = nullptr;  // not null: not empty
   ToolChoice tool_choice = ToolChoice::kAuto;
-  std::string tool_name;                          // of kNamed
-  bool parallel_tool_calls = true;                // false: at most one call
-  const json::array* documents = nullptr;         // not null: not empty
+  std::string tool_name;                   // of kNamed
+  std::vector<std::string> allowed_tools;  // of tool_choice; empty: all. `tools` is cut to it
+  bool parallel_tool_calls = true;         // false: at most one call
+  const json::array* documents = nullptr;  // not null: not empty
   const json::value* reasoning_effort = nullptr;  // a string
   const json::object* chat_template_kwargs = nullptr;
   std::vector<TokenId> tokens;  // detokenize

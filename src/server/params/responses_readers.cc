@@ -116,6 +116,26 @@ json::value NestedFormat(const json::object& flat) {
   return json::object{{"type", "json_schema"}, {"json_schema", std::move(inner)}};
 }
 
+// {"type":"allowed_tools","mode","tools":[{"type":"function","name"}...]} ->
+// {"type":"allowed_tools","allowed_tools":{"mode","tools":[{"type":"function","function":{"name"}}]}}
+// What is of another form stays as it is, for chat's reader to refuse.
+json::value NestedAllowedTools(const json::object& flat) {
+  json::object inner;
+  if (const json::value* mode = flat.if_contains("mode")) inner["mode"] = *mode;
+  if (const json::value* tools = flat.if_contains("tools")) {
+    inner["tools"] = *tools;
+    json::array* list = inner["tools"].if_array();
+    for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
+      const json::object* tool = (*list)[i].if_object();
+      const json::value* name = tool == nullptr ? nullptr : tool->if_contains("name");
+      const json::value* type = tool == nullptr ? nullptr : tool->if_contains("type");
+      if (name == nullptr || type == nullptr) continue;
+      (*list)[i] = json::object{{"type", *type}, {"function", {{"name", *name}}}};
+    }
+  }
+  return json::object{{"type", "allowed_tools"}, {"allowed_tools", std::move(inner)}};
+}
+
 // What a response says of a member that the request left out.
 struct Echo {
   std::string_view name;
@@ -207,8 +227,13 @@ Status ReadFlatToolChoice(std::string_view name, const json::value& value,
   VIVACE_ASSIGN(const ItemReader choice,
                 ItemReader::Of(value, std::string(name), std::string(name)));
   VIVACE_ASSIGN(const std::string_view type, choice.String("type"));
+  if (type == "allowed_tools") {
+    return ReadMadeAsChat("tool_choice", name, NestedAllowedTools(*object), context, params);
+  }
   if (type != "function") {
-    return choice.Wrong("type", fmt::format("is \"{}\"; only \"function\" is offered", type));
+    return choice.Wrong("type", fmt::format("is \"{}\"; only \"function\" and \"allowed_tools\" "
+                                            "are offered",
+                                            type));
   }
   VIVACE_ASSIGN(const std::string_view function, choice.String("name"));
   return ReadMadeAsChat("tool_choice", name,

@@ -77,8 +77,9 @@ const ParamRow kInputRows[] = {
     {"tools", "", kAnthropic, CustomField{"list of tools", ReadSchemaTools, kObjectList}, "none",
      "As for chat, in Anthropic's shape: name, description, input_schema."},
     {"tool_choice", "", kResponses,
-     CustomField{"auto, none, required or a function", ReadFlatToolChoice, kStringOrObject}, "auto",
-     "As for chat."},
+     CustomField{"auto, none, required, a function or allowed_tools", ReadFlatToolChoice,
+                 kStringOrObject},
+     "auto", "As for chat, without the inner objects."},
     {"tool_choice", "", kAnthropic, CustomField{"object of a type", ReadTypedToolChoice, kObject},
      "auto", "As for chat: type auto, any, tool or none, and disable_parallel_tool_use."},
     {"reasoning", "", kResponses, CustomField{"object", ReadReasoning, kObject}, "the template's",
@@ -91,11 +92,13 @@ const ParamRow kInputRows[] = {
     {"output_config", "", kAnthropic, CustomField{"object", ReadOutputConfig, kObject}, "text",
      "format, a json_schema, and effort."},
     {"tool_choice", "", kChat,
-     CustomField{"\"none\", \"auto\", \"required\" or a named function", ReadToolChoice,
-                 kStringOrObject},
+     CustomField{"\"none\", \"auto\", \"required\", a named function or allowed_tools",
+                 ReadToolChoice, kStringOrObject},
      "auto",
      "none: the tools are not told to the model. auto: it may call them. required: at least one "
-     "call and nothing else. A named function: one call of it. Forced calls obey their schemas."},
+     "call and nothing else. A named function: one call of it. allowed_tools, with a mode of auto "
+     "or "
+     "required: only those tools are told to the model. Forced calls obey their schemas."},
     {"parallel_tool_calls", "", kChat | kResponses,
      BoolField{[](P& p, bool v) { p.parallel_tool_calls = v; }}, "true",
      "false: at most one call in an answer."},
@@ -221,10 +224,11 @@ const ParamRow kGenerationRows[] = {
      "that "
      "is nothing, 504 deadline_exceeded. Refused at once (503) when the first token is expected "
      "later."},
-    {"max_queue_ms", "", kGenerate,
+    {"max_queue_ms", "", kGenerate | kEmbed,
      IntField{1, limits::kMaxDeadlineMs, [](P& p, int64_t v) { p.max_queue_ms = v; }}, "none",
      "Milliseconds, from the same moment, within which the model must have begun with the request: "
-     "503 queue_timeout otherwise, at once where the queue is known to be longer."},
+     "503 queue_timeout otherwise, at once where the queue is known to be longer. Of several "
+     "inputs, with the first."},
 };
 
 // What the output must be: one of these at most.

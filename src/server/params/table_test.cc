@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "server/params/readers.h"
+#include "support/paths.h"
 
 namespace vivace::server {
 namespace {
@@ -388,7 +389,7 @@ TEST(CombineParams, InputIsRequired) {
 }
 
 TEST(ParamTable, ThePageInDocsIsCurrent) {
-  std::ifstream file(VIVACE_SOURCE_DIR "/docs/parameters.md");
+  std::ifstream file(vivace::testing::SourceDir() + "/docs/parameters.md");
   const std::string page(std::istreambuf_iterator<char>(file), {});
   EXPECT_EQ(page, ParamTableMarkdown()) << "run ./dev docs";
 }

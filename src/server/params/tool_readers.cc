@@ -3,6 +3,8 @@
 #include <boost/json/serialize.hpp>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "server/json/strict_json.h"
@@ -81,6 +83,46 @@ Status CheckTool(const std::string& path, const json::value& tool,
   return CheckFunction(path + ".function", function->get_object(), names);
 }
 
+// The name in {"type": "function", "function": {"name": …}}; false: it is something else.
+bool ReadFunctionName(const json::value& value, std::string* out) {
+  const auto* object = value.if_object();
+  const json::value* type = object == nullptr ? nullptr : object->if_contains("type");
+  const json::value* function = object == nullptr ? nullptr : object->if_contains("function");
+  const auto* inner = function == nullptr ? nullptr : function->if_object();
+  const json::value* name = inner == nullptr ? nullptr : inner->if_contains("name");
+  if (type == nullptr || *type != "function" || name == nullptr || !name->is_string()) {
+    return false;
+  }
+  *out = name->get_string();
+  return true;
+}
+
+Status ReadAllowedTools(std::string_view name, const json::object& choice, RequestParams* params) {
+  const std::string path = fmt::format("{}.allowed_tools", name);
+  const json::value* member = choice.if_contains("allowed_tools");
+  const auto* allowed = member == nullptr ? nullptr : member->if_object();
+  if (allowed == nullptr) return WrongValue(path, "must be an object with `mode` and `tools`");
+  const json::value* mode = allowed->if_contains("mode");
+  if (mode == nullptr || (*mode != "auto" && *mode != "required")) {
+    return WrongValue(path + ".mode", "must be \"auto\" or \"required\"");
+  }
+  const json::value* tools = allowed->if_contains("tools");
+  const auto* list = tools == nullptr ? nullptr : tools->if_array();
+  if (list == nullptr || list->empty() || list->size() > limits::kMaxTools) {
+    return WrongValue(path + ".tools",
+                      fmt::format("must be a list of 1 to {} functions", limits::kMaxTools));
+  }
+  std::vector<std::string> names(list->size());
+  for (size_t i = 0; i < list->size(); ++i) {
+    if (ReadFunctionName((*list)[i], &names[i])) continue;
+    return WrongValue(fmt::format("{}.tools[{}]", path, i),
+                      "must be {\"type\": \"function\", \"function\": {\"name\": …}}");
+  }
+  params->allowed_tools = std::move(names);
+  params->tool_choice = *mode == "auto" ? ToolChoice::kAuto : ToolChoice::kRequired;
+  return {};
+}
+
 }  // namespace
 
 Status ReadTools(std::string_view name, const json::value& value, const ParamContext&,
@@ -105,12 +147,13 @@ Status ReadTools(std::string_view name, const json::value& value, const ParamCon
   return {};
 }
 
-// "none", "auto", "required", or {"type": "function", "function": {"name": …}}.
+// "none", "auto", "required", {"type": "function", "function": {"name": …}}, or {"type":
+// "allowed_tools", "allowed_tools": {"mode": …, "tools": [one such object …]}}.
 Status ReadToolChoice(std::string_view name, const json::value& value, const ParamContext&,
                       RequestParams* params) {
   constexpr std::string_view kWanted =
-      "must be \"none\", \"auto\", \"required\" or {\"type\": \"function\", \"function\": "
-      "{\"name\": …}}";
+      "must be \"none\", \"auto\", \"required\", {\"type\": \"function\", \"function\": "
+      "{\"name\": …}} or {\"type\": \"allowed_tools\", …}";
   if (const auto* text = value.if_string()) {
     if (*text == "none") {
       params->tool_choice = ToolChoice::kNone;
@@ -126,35 +169,52 @@ Status ReadToolChoice(std::string_view name, const json::value& value, const Par
   const auto* object = value.if_object();
   if (object == nullptr) return WrongType(name, "a string or an object", value);
   const json::value* type = object->if_contains("type");
-  if (type != nullptr && type->is_string() && type->get_string() == "allowed_tools") {
-    return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(name),
-                "`{}` of type \"allowed_tools\" is not supported: give only the allowed tools in "
-                "`tools`",
-                name);
-  }
-  const json::value* function = object->if_contains("function");
-  const auto* inner = function == nullptr ? nullptr : function->if_object();
-  const json::value* wanted = inner == nullptr ? nullptr : inner->if_contains("name");
-  const bool is_function = type != nullptr && type->is_string() && type->get_string() == "function";
-  if (!is_function || wanted == nullptr || !wanted->is_string()) return WrongValue(name, kWanted);
+  if (type != nullptr && *type == "allowed_tools") return ReadAllowedTools(name, *object, params);
+  if (!ReadFunctionName(value, &params->tool_name)) return WrongValue(name, kWanted);
   params->tool_choice = ToolChoice::kNamed;
-  params->tool_name = std::string(wanted->get_string());
   return {};
 }
 
-Status CheckToolChoice(const RequestParams& params) {
+namespace {
+
+const json::value* ToolNamed(const json::array& tools, std::string_view name) {
+  const auto found = std::find_if(tools.begin(), tools.end(), [&](const json::value& tool) {
+    return tool.at("function").at("name").as_string() == name;
+  });
+  return found == tools.end() ? nullptr : &*found;
+}
+
+// What is not allowed is not told to the model.
+Status KeepAllowedTools(RequestParams* params) {
+  for (const std::string& name : params->allowed_tools) {
+    if (params->tools != nullptr && ToolNamed(*params->tools, name) != nullptr) continue;
+    return WrongValue("tool_choice",
+                      fmt::format("allows the function \"{}\", which is not in `tools`", name));
+  }
+  json::array kept;
+  for (const json::value& tool : *params->tools) {
+    const std::string_view name = tool.at("function").at("name").as_string();
+    if (std::ranges::find(params->allowed_tools, name) != params->allowed_tools.end()) {
+      kept.push_back(tool);
+    }
+  }
+  params->made.push_back(std::make_shared<const json::value>(std::move(kept)));
+  params->tools = &params->made.back()->get_array();
+  return {};
+}
+
+}  // namespace
+
+Status CheckToolChoice(RequestParams* params) {
+  if (!params->allowed_tools.empty()) VIVACE_RETURN_IF_ERROR(KeepAllowedTools(params));
   const bool forced =
-      params.tool_choice == ToolChoice::kRequired || params.tool_choice == ToolChoice::kNamed;
+      params->tool_choice == ToolChoice::kRequired || params->tool_choice == ToolChoice::kNamed;
   if (!forced) return {};
-  if (params.tools == nullptr) {
+  if (params->tools == nullptr) {
     return WrongValue("tool_choice", "asks for a call, but `tools` has none to call");
   }
-  if (params.tool_choice != ToolChoice::kNamed) return {};
-  const bool known =
-      std::any_of(params.tools->begin(), params.tools->end(), [&](const json::value& tool) {
-        return tool.at("function").at("name").as_string() == params.tool_name;
-      });
-  if (known) return {};
+  if (params->tool_choice != ToolChoice::kNamed) return {};
+  if (ToolNamed(*params->tools, params->tool_name) != nullptr) return {};
   return WrongValue("tool_choice", "names a function that is not in `tools`");
 }
 

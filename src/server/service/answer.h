@@ -27,6 +27,8 @@ class Answer {
   virtual std::span<const RequestPtr> requests() const = 0;
   // Takes what the engine published and writes what can be written.
   virtual Progress Pump() = 0;
+  // Lets the client hear of it if it streams and has been silent for `quiet_ns` or longer.
+  virtual void KeepAlive(int64_t /*now_ns*/, int64_t /*quiet_ns*/) {}
   // The client left.
   virtual void Abandon() = 0;
   // Ends with `error`: as the answer, or as an event in a stream that has begun.

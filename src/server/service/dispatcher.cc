@@ -1,5 +1,9 @@
 #include "server/service/dispatcher.h"
 
+#include <algorithm>
+
+#include "base/clock.h"
+
 namespace vivace::server {
 namespace {
 
@@ -17,7 +21,24 @@ void Dispatcher::Attach(HttpServer* http) {
 Status Dispatcher::Start(const std::shared_ptr<Answer>& answer) {
   VIVACE_RETURN_IF_ERROR(answer->Submit());
   Watch(answer);
+  ArmPings();
   return {};
+}
+
+// One timer for all, while there are any.
+void Dispatcher::ArmPings() {
+  if (ping_interval_ms_ <= 0 || pings_armed_ || by_request_.empty()) return;
+  pings_armed_ = true;
+  http_->After(std::max(ping_interval_ms_ / 2, 1), [this] {
+    pings_armed_ = false;
+    PingAll();
+    ArmPings();
+  });
+}
+
+void Dispatcher::PingAll() {
+  const int64_t now = SteadyNanos(), quiet = ping_interval_ms_ * kNanosPerMs;
+  for (const auto& [id, answer] : by_request_) answer->KeepAlive(now, quiet);
 }
 
 void Dispatcher::Watch(const std::shared_ptr<Answer>& answer) {

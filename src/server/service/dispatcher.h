@@ -18,7 +18,10 @@ namespace vivace::server {
 
 class Dispatcher {
  public:
-  explicit Dispatcher(Engine* engine) : engine_(engine) {}
+  // `ping_interval_ms`: streams that have been silent for so long say something, within half as
+  // long again; 0: never.
+  Dispatcher(Engine* engine, int ping_interval_ms)
+      : engine_(engine), ping_interval_ms_(ping_interval_ms) {}
 
   // Once, before the first Start. `http` outlives the dispatcher's use.
   void Attach(HttpServer* http);
@@ -34,10 +37,14 @@ class Dispatcher {
  private:
   void TakeNews();
   void Pump(const std::shared_ptr<Answer>& answer);
+  void ArmPings();
+  void PingAll();
   void Watch(const std::shared_ptr<Answer>& answer);
   void Forget(const Answer& answer);
 
   Engine* const engine_;
+  const int ping_interval_ms_;
+  bool pings_armed_ = false;
   HttpServer* http_ = nullptr;
   std::unordered_map<uint64_t, std::shared_ptr<Answer>> by_request_;
   std::vector<RequestPtr> news_;  // reused

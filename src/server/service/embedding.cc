@@ -6,11 +6,13 @@
 
 #include "base/clock.h"
 #include "server/error_response.h"
+#include "server/openai/choice_output.h"
 #include "server/openai/embedding_vector.h"
 #include "server/service/engine_failure.h"
 #include "server/service/forecast.h"
 #include "server/service/report_headers.h"
 #include "server/service/request_log.h"
+#include "server/service/time_limits.h"
 
 namespace vivace::server {
 
@@ -22,6 +24,7 @@ Embedding::Embedding(const Context& context, ExchangePtr exchange,
       ticket_(std::move(ticket)),
       prepared_(std::move(prepared)),
       identity_(std::move(identity)),
+      prepared_ns_(SteadyNanos()),
       taken_(prepared_->inputs.size()) {
   requests_.reserve(taken_.size());
   if (params().endpoint == kEmbeddings) {
@@ -32,6 +35,8 @@ Embedding::Embedding(const Context& context, ExchangePtr exchange,
 }
 
 Status Embedding::Submit() {
+  VIVACE_RETURN_IF_ERROR(
+      CheckTimeLimits(params(), context_.engine->stats(), context_.arrived_ns, prepared_ns_));
   const size_t at_once = std::min(taken_.size(), kInputsAtOnce);
   VIVACE_RETURN_IF_ERROR(ticket_->Grow(static_cast<int64_t>(at_once) - 1));
   if (Status status = SubmitSome(); !status) {
@@ -39,6 +44,7 @@ Status Embedding::Submit() {
     ended_ = true;
     return status;
   }
+  context_.records->Begin(identity_.request_id, [this] { return Record(); });
   return {};
 }
 
@@ -48,9 +54,8 @@ Status Embedding::SubmitSome() {
     const size_t i = requests_.size();
     auto tokens = prepared_->inputs[i];
     GenerationRequest wanted = prepared_->TakeEngineRequest(i);
-    if (params().deadline_ms) {
-      wanted.deadline_ns = context_.started_ns + *params().deadline_ms * kNanosPerMs;
-    }
+    // The first input is what stands in the queue for the request; the others follow it.
+    AddTimeLimits(params(), context_.arrived_ns, prepared_ns_, /*queued=*/i == 0, &wanted);
     const auto count = static_cast<int64_t>(tokens.size());
     auto request = context_.engine->Submit(std::move(wanted), nullptr);
     if (!request) {
@@ -139,6 +144,7 @@ std::string Embedding::Body() const {
 
 Headers Embedding::AnswerHeaders() const {
   Headers headers = {{"content-type", "application/json"}, {"x-request-id", identity_.request_id}};
+  headers.emplace_back("server-timing", ServerTiming(PartsOf(Record(), SteadyNanos())));
   AddReportHeaders(params(), &headers);
   return headers;
 }
@@ -156,7 +162,7 @@ void Embedding::Complete() {
     metrics.e2e_latency->Observe(seconds(finished - arrived));
     metrics.queue_time->Observe(seconds(scheduled - arrived));
   }
-  End(200);
+  End(200, "stop");
 }
 
 void Embedding::FailWith(const Error& error) {
@@ -165,7 +171,10 @@ void Embedding::FailWith(const Error& error) {
   SendError(*exchange_, error, ErrorShape::kOpenAi, RetryAfterSeconds(context_.engine->stats()));
   context_.metrics->CountResponse(HttpStatus(error.code));
   context_.metrics->CountFinish(FinishLabel::kError);
-  End(HttpStatus(error.code));
+  const bool late = error.code == ErrorCode::kDeadlineExceeded;
+  if (late) context_.metrics->deadlines_passed->Add();
+  if (error.reason == "queue_timeout") context_.metrics->queue_limits_passed->Add();
+  End(HttpStatus(error.code), late ? kDeadlineReason : "error");
 }
 
 void Embedding::Abandon() {
@@ -173,7 +182,7 @@ void Embedding::Abandon() {
   AbortAll();
   context_.metrics->clients_gone->Add();
   context_.metrics->CountFinish(FinishLabel::kAbort);
-  End(kStatusClientGone);
+  End(kStatusClientGone, "gone");
 }
 
 void Embedding::AbortAll() {
@@ -182,14 +191,35 @@ void Embedding::AbortAll() {
   }
 }
 
-void Embedding::End(int status) {
+void Embedding::End(int status, std::string_view outcome) {
   ended_ = true;
   ticket_->Release();
+  RequestRecord record = Record();
+  record.status = status;
+  record.outcome = outcome;
+  record.ended_ns = SteadyNanos();
   LogRequest({.id = identity_.request_id,
-              .path = exchange_->request().path,
+              .path = record.path,
               .status = status,
-              .started_ns = context_.started_ns,
+              .started_ns = context_.arrived_ns,
               .prompt_tokens = tokens_});
+  context_.records->End(std::move(record));
+}
+
+// As it is now; what End adds is left open.
+RequestRecord Embedding::Record() const {
+  RequestRecord record;
+  record.id = identity_.request_id;
+  record.path = exchange_->request().path;
+  record.owner = context_.owner;
+  record.created_s = identity_.created_s;
+  record.arrived_ns = context_.arrived_ns;
+  record.prepared_ns = prepared_ns_;
+  record.choices = 0;
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    AddPrompt(*requests_[i], requests_.size() - i, &record);
+  }
+  return record;
 }
 
 }  // namespace vivace::server

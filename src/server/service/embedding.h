@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
@@ -14,6 +15,7 @@
 #include "server/openai/embedding_writer.h"
 #include "server/service/admission.h"
 #include "server/service/answer.h"
+#include "server/service/request_records.h"
 
 namespace vivace::server {
 
@@ -25,12 +27,15 @@ class Embedding final : public Answer {
   struct Context {
     Engine* engine;
     ServerMetrics* metrics;
-    int64_t started_ns = 0;  // when the request was in; for its deadline and the log
+    RequestRecords* records;
+    int64_t arrived_ns = 0;  // steady clock, when the headers were in: limits of time count from it
+    uint64_t owner = 0;      // who asked
   };
 
   Embedding(const Context& context, ExchangePtr exchange, std::shared_ptr<Admission::Ticket> ticket,
             std::unique_ptr<PreparedEmbedding> prepared, AnswerIdentity identity);
 
+  // Refuses at once what its own limits of time cannot be kept for.
   Status Submit() override;
   std::span<const RequestPtr> requests() const override { return requests_; }
   Progress Pump() override;
@@ -47,7 +52,8 @@ class Embedding final : public Answer {
   std::vector<float> Scores() const;
   Headers AnswerHeaders() const;
   void AbortAll();
-  void End(int status);
+  void End(int status, std::string_view outcome);
+  RequestRecord Record() const;
   const RequestParams& params() const { return prepared_->params; }
 
   const Context context_;
@@ -55,6 +61,7 @@ class Embedding final : public Answer {
   const std::shared_ptr<Admission::Ticket> ticket_;
   const std::unique_ptr<PreparedEmbedding> prepared_;
   const AnswerIdentity identity_;
+  const int64_t prepared_ns_;
   std::vector<RequestPtr> requests_;  // by input
   std::vector<bool> taken_;           // by input
   size_t num_taken_ = 0;

@@ -231,5 +231,64 @@ TEST_F(EmbeddingTest, ScoresOneWithManyAndPairs) {
   EXPECT_EQ(pairs.at("usage").at("completion_tokens").as_int64(), 0);
 }
 
+TEST_F(EmbeddingTest, LimitsOfTimeAreKept) {
+  Post(kPath, R"({"input":[[3],[4]],"max_queue_ms":60000,"deadline_ms":86400000})");
+  const GenerationRequest& first = engine_.submitted()[0]->request;
+  const GenerationRequest& second = engine_.submitted()[1]->request;
+  EXPECT_GT(first.max_queue_ns, 0);
+  EXPECT_LE(first.max_queue_ns, 60'000'000'000);
+  EXPECT_EQ(second.max_queue_ns, 0) << "the request waits in the queue with its first input";
+  EXPECT_EQ(first.deadline_ns, second.deadline_ns);
+  RunEngine();
+  engine_.fail_with = FinishReason::kQueueTimeout;
+  const auto waited = Ask("/v1/rerank", R"({"query":"a","documents":["b"],"max_queue_ms":5})");
+  EXPECT_EQ(waited->status(), 503);
+  EXPECT_EQ(ErrorOf(*waited).at("code").as_string(), "queue_timeout");
+}
+
+TEST_F(EmbeddingTest, WhatIsForeseenToBeLateIsRefusedAtOnce) {
+  engine_.figures.queued_tokens = 500;
+  engine_.figures.prompt_tokens_per_s = 100;
+  const std::pair<const char*, const char*> requests[] = {
+      {kPath, R"("input":[3])"},
+      {"/v1/rerank", R"("query":"a","documents":["b"])"},
+      {"/v1/score", R"("text_1":"a","text_2":"b")"}};
+  for (const auto& [path, members] : requests) {
+    for (const char* limit : {"max_queue_ms", "deadline_ms"}) {
+      const auto refused = Post(path, fmt::format(R"({{{},"{}":4900}})", members, limit));
+      EXPECT_EQ(refused->status(), 503) << path;
+      EXPECT_EQ(ErrorOf(*refused).at("param").as_string(), limit) << path;
+      EXPECT_EQ(refused->header("retry-after"), "5");
+    }
+  }
+  EXPECT_TRUE(engine_.submitted().empty());
+  EXPECT_EQ(service_->open_requests(), 0);
+}
+
+TEST_F(EmbeddingTest, CanBeLookedAt) {
+  const auto get = [&](const std::string& path) { return Json(*Send("GET", path)); };
+  json::array inputs;
+  for (int i = 0; i < 200; ++i) inputs.push_back(json::array{1, 2});
+  const auto exchange =
+      Post(kPath, json::serialize(json::object{{"input", inputs}, {"request_id", "mine"}}));
+  const json::value running = get("/v1/requests/mine/timeline");
+  EXPECT_TRUE(running.at("status").is_null());
+  EXPECT_EQ(running.at("path").as_string(), kPath);
+  RunEngine();
+  ASSERT_EQ(exchange->status(), 200) << exchange->body();
+  EXPECT_THAT(exchange->header("server-timing"), HasSubstr("total;dur="));
+  const json::value ended = get("/v1/requests/mine/timeline");
+  EXPECT_EQ(ended.at("status").as_int64(), 200);
+  EXPECT_EQ(ended.at("outcome").as_string(), "stop");
+  EXPECT_EQ(ended.at("prompts").as_int64(), 200);
+  EXPECT_EQ(ended.at("prompt_tokens").as_int64(), 400);
+  EXPECT_EQ(ended.at("decode").as_array().size(), kMaxRecordedPrompts);
+  EXPECT_EQ(ended.at("prompts_left_out").as_int64(),
+            200 - static_cast<int64_t>(kMaxRecordedPrompts));
+  const auto left = Post("/v1/score", R"({"text_1":"a","text_2":"b","request_id":"left"})");
+  left->Close();
+  EXPECT_EQ(get("/v1/requests/left").at("outcome").as_string(), "gone");
+}
+
 }  // namespace
 }  // namespace vivace::server

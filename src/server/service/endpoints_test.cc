@@ -159,6 +159,9 @@ TEST_F(EndpointsTest, OpenApiHasEveryRoute) {
   for (const auto& [path, operations] : paths) {
     for (const auto& [method, operation] : operations.get_object()) {
       EXPECT_NE(operation.at("summary"), "") << std::string_view(path);
+      EXPECT_EQ(json::serialize(operation.at("responses").at("200")).find(R"({"type":"object"})"),
+                std::string::npos)
+          << "what it answers with is not described: " << std::string_view(path);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "server/service/forecast.h"
 #include "server/service/report_headers.h"
 #include "server/service/request_log.h"
+#include "server/service/time_limits.h"
 
 namespace vivace::server {
 namespace {
@@ -28,48 +29,17 @@ Generation::Generation(const Context& context, ExchangePtr exchange,
       writer_(MakeAnswerWriter(prepared_->params, *context.model->tokenizer, identity)),
       request_id_(std::move(identity.request_id)),
       created_s_(identity.created_s),
-      prepared_ns_(SteadyNanos()) {}
-
-// What is late already, or foreseen to be.
-Status Generation::CheckLimits(int64_t now_ns) const {
-  const double queue = QueueSeconds(context_.engine->stats());
-  const double expected_ms = (Seconds(now_ns - context_.arrived_ns) + queue) * 1e3;
-  const auto& deadline = params().deadline_ms;
-  if (deadline && now_ns >= context_.arrived_ns + *deadline * kNanosPerMs) {
-    return tl::unexpected<Error>(EngineFailure(FinishReason::kDeadline));
-  }
-  if (deadline && expected_ms > static_cast<double>(*deadline)) {
-    return Fail(ErrorCode::kResourceExhausted, "deadline_exceeded", "deadline_ms",
-                "the queue is {:.1f} s long, longer than the deadline of {} ms; try again later",
-                queue, *deadline);
-  }
-  if (params().max_queue_ms && expected_ms > static_cast<double>(*params().max_queue_ms)) {
-    return Fail(ErrorCode::kResourceExhausted, "queue_timeout", "max_queue_ms",
-                "the queue is {:.1f} s long, longer than max_queue_ms allows ({} ms); try again "
-                "later",
-                queue, *params().max_queue_ms);
-  }
-  return {};
-}
-
-// The engine keeps them.
-void Generation::AddLimits(int64_t now_ns, GenerationRequest* request) const {
-  if (params().deadline_ms) {
-    request->deadline_ns = context_.arrived_ns + *params().deadline_ms * kNanosPerMs;
-  }
-  if (params().max_queue_ms) {
-    const int64_t until = context_.arrived_ns + *params().max_queue_ms * kNanosPerMs;
-    request->max_queue_ns = std::max<int64_t>(until - now_ns, 1);
-  }
-}
+      prepared_ns_(SteadyNanos()),
+      last_sent_ns_(prepared_ns_) {}
 
 Status Generation::Submit() {
   const auto sequences = static_cast<int64_t>(prepared_->prompts.size()) * params().n;
-  VIVACE_RETURN_IF_ERROR(CheckLimits(prepared_ns_));
+  VIVACE_RETURN_IF_ERROR(
+      CheckTimeLimits(params(), context_.engine->stats(), context_.arrived_ns, prepared_ns_));
   VIVACE_RETURN_IF_ERROR(ticket_->Grow(sequences - 1));
   for (size_t i = 0; i < prepared_->prompts.size(); ++i) {
     GenerationRequest wanted = prepared_->EngineRequest(i, context_.model->max_model_len);
-    AddLimits(prepared_ns_, &wanted);
+    AddTimeLimits(params(), context_.arrived_ns, prepared_ns_, /*queued=*/true, &wanted);
     auto request = context_.engine->Submit(std::move(wanted), nullptr);
     if (!request) {
       AbortAll();
@@ -231,6 +201,19 @@ void Generation::Flush() {
   }
   exchange_->Write(buffer_);
   buffer_.clear();
+  last_sent_ns_ = SteadyNanos();
+}
+
+// From the first ping on the status is 200: what fails then is told by an event.
+void Generation::KeepAlive(int64_t now_ns, int64_t quiet_ns) {
+  if (ended_ || !params().stream || now_ns - last_sent_ns_ < quiet_ns) return;
+  if (exchange_->pending_bytes() > 0) return;  // it has not read what it was sent
+  if (!begun_) {
+    begun_ = true;
+    writer_->Begin(UsageNow(), &buffer_);
+  }
+  if (buffer_.empty()) writer_->Ping(&buffer_);
+  Flush();
 }
 
 Usage Generation::UsageNow() const {

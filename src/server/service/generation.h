@@ -46,6 +46,7 @@ class Generation final : public Answer {
   Status Submit() override;
   std::span<const RequestPtr> requests() const override { return requests_; }
   Progress Pump() override;
+  void KeepAlive(int64_t now_ns, int64_t quiet_ns) override;
   void Abandon() override;
   void FailWith(const Error& error) override;
   bool ended() const override { return ended_; }
@@ -75,8 +76,6 @@ class Generation final : public Answer {
   void ObserveTimes(const RequestPtr& request, int64_t now);
   void AbortAll();
   void End(int status, std::string_view outcome);
-  Status CheckLimits(int64_t now_ns) const;
-  void AddLimits(int64_t now_ns, GenerationRequest* request) const;
   bool NothingByDeadline() const;
   RequestRecord Record() const;
   RequestParts AnswerParts() const;
@@ -95,6 +94,7 @@ class Generation final : public Answer {
   const int64_t prepared_ns_;
   std::vector<RequestPtr> requests_;
   std::vector<Choice> choices_;
+  int64_t last_sent_ns_;       // of a stream: its last bytes, or when it was prepared
   std::string buffer_;         // chunks on their way to the exchange; reused
   bool begun_ = false;         // the writer has begun a stream
   bool stream_begun_ = false;  // and the exchange

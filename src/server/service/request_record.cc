@@ -198,8 +198,11 @@ void WriteHead(const RequestRecord& record, int64_t now_ns, JsonWriter* w) {
   } else {
     w->String(record.outcome);
   }
-  w->KeyInt("prompt_tokens", Sum(record, &PromptRecord::prompt_tokens));
-  w->KeyInt("cached_tokens", Sum(record, &PromptRecord::cached_tokens));
+  w->KeyInt("prompts", std::ssize(record.prompts) + record.other_prompts);
+  w->KeyInt("prompt_tokens",
+            Sum(record, &PromptRecord::prompt_tokens) + record.other_prompt_tokens);
+  w->KeyInt("cached_tokens",
+            Sum(record, &PromptRecord::cached_tokens) + record.other_cached_tokens);
   w->KeyInt("output_tokens", record.output_tokens);
   w->KeyInt("choices", record.choices);
   w->KeyInt("preemptions", Sum(record, &PromptRecord::preemptions));
@@ -233,6 +236,17 @@ PromptRecord RecordOf(const ActiveRequest& request) {
   record.dropped_events = request.timeline.dropped();
   record.decodes = request.timeline.decodes();
   return record;
+}
+
+void AddPrompt(const ActiveRequest& request, size_t left, RequestRecord* record) {
+  const size_t room = kMaxRecordedPrompts - record->prompts.size();
+  if (record->prompts.size() < kMaxRecordedPrompts / 2 || left <= room) {
+    record->prompts.push_back(RecordOf(request));
+    return;
+  }
+  record->other_prompts += 1;
+  record->other_prompt_tokens += static_cast<int64_t>(request.request.prompt.size());
+  record->other_cached_tokens += request.cached_tokens.load(std::memory_order_relaxed);
 }
 
 RequestParts PartsOf(const RequestRecord& record, int64_t now_ns) {
@@ -309,6 +323,7 @@ void WriteTimeline(const RequestRecord& record, int64_t now_ns, JsonWriter* w) {
   }
   w->EndArray();
   w->KeyInt("events_left_out", Sum(record, &PromptRecord::dropped_events));
+  w->KeyInt("prompts_left_out", record.other_prompts);
   w->Key("decode");
   w->BeginArray();
   for (const PromptRecord& prompt : record.prompts) WriteSums(prompt.decodes, w);

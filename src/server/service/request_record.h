@@ -28,6 +28,10 @@ struct PromptRecord {
 
 PromptRecord RecordOf(const ActiveRequest& request);
 
+// Of a request with more prompts than this, the first and the last ones are told; the others are
+// counted.
+inline constexpr size_t kMaxRecordedPrompts = 64;
+
 struct RequestRecord {
   std::string id;
   std::string path;
@@ -41,7 +45,14 @@ struct RequestRecord {
   int64_t output_tokens = 0;
   int32_t choices = 1;
   std::vector<PromptRecord> prompts;
+  // Of prompts that are not among those.
+  int64_t other_prompts = 0;
+  int64_t other_prompt_tokens = 0;
+  int64_t other_cached_tokens = 0;
 };
+
+// Adds a prompt's record, if there is room for it. `left`: so many come yet, this one counted.
+void AddPrompt(const ActiveRequest& request, size_t left, RequestRecord* record);
 
 // Milliseconds of each part of a request's life, of its slowest prompt; -1: not known (yet).
 struct RequestParts {

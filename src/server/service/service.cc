@@ -1,6 +1,7 @@
 #include "server/service/service.h"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/algorithm/string/predicate.hpp>
 #include <charconv>
 #include <random>
@@ -24,6 +25,17 @@
 
 namespace vivace::server {
 namespace {
+
+ServedModel WithReadyGrammars(ServedModel model) {
+  model.grammar = WithoutWaiting(std::move(model.grammar));
+  return model;
+}
+
+// Whether the work must be done again by one who may wait for a grammar.
+template <typename T>
+bool AwaitsGrammar(const Result<T>& made) {
+  return !made && made.error().reason == kGrammarNotReady;
+}
 
 ServedModel WithDialect(ServedModel model) {
   model.dialect = DetectDialect(model.chat_template.get(), *model.tokenizer);
@@ -122,14 +134,14 @@ void WriteModel(const ServedModel& model, std::string_view name, JsonWriter* w) 
 
 // Whether the client still waits; what its close callback may touch.
 struct Service::Client {
-  bool gone = false;
+  std::atomic<bool> gone{false};  // set by the loop
   std::weak_ptr<Answer> answer;
 };
 
 // A request that holds a place and waits for its preparation.
 struct Service::Call {
   ExchangePtr exchange;
-  std::string body;  // let go by the prep thread
+  std::string body;  // let go by the prep thread that needs it last
   std::shared_ptr<Admission::Ticket> ticket;
   std::shared_ptr<Client> client;
   int64_t arrived_ns = 0;
@@ -144,6 +156,7 @@ struct Service::Call {
 
 Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
     : model_(WithDialect(std::move(model))),
+      ready_model_(WithReadyGrammars(model_)),
       engine_(engine),
       access_(options.public_metrics),
       cors_(std::move(options.cors)),
@@ -152,11 +165,12 @@ Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
                                .prefix_caching = engine->config().enable_prefix_caching &&
                                                  !engine->limits().recurrent}),
       admission_(AdmissionFor(*engine, options.admission)),
-      dispatcher_(engine),
+      dispatcher_(engine, options.ping_interval_ms),
       router_(MakeRoutes()),
       openapi_(OpenApiDocument(router_.routes(), VIVACE_VERSION)),
       id_prefix_(RandomPrefix()),
-      prep_(options.prep_threads) {
+      prep_(options.prep_threads),
+      grammar_prep_(1) {
   access_.Use(std::move(options.keys));
 }
 
@@ -266,7 +280,7 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
 
 HttpServer::Refusal Service::CheckRoute(const HttpRequest& request) {
   const Router::Match match = router_.Find(request.method, request.path);
-  const ErrorShape shape = match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi;
+  const ErrorShape shape = match.route != nullptr ? match.route->errors : ShapeOfPath(request.path);
   if (auto refusal = access_.Check(Router::AccessOf(match), request, shape)) {
     metrics_.CountRejection(Rejection::kNoAccess);
     metrics_.CountResponse(refusal->status);
@@ -274,7 +288,7 @@ HttpServer::Refusal Service::CheckRoute(const HttpRequest& request) {
   }
   HttpServer::Refusal verdict;
   if (match.route == nullptr) {
-    verdict = RefusalOf(match.status, Router::ErrorOf(match, request.method, request.path));
+    verdict = RefusalOf(match.status, Router::ErrorOf(match, request.method, request.path), shape);
     if (!match.allow.empty()) verdict.headers.emplace_back("allow", match.allow);
     metrics_.CountRejection(Rejection::kNoRoute);
     metrics_.CountResponse(verdict.status);
@@ -321,47 +335,67 @@ std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
 }
 
 // `work`, given the body, on a prep thread; then `next`, given the call and what `work` made of it,
-// on the loop. The call moves on, so that the exchange is let go on the loop only.
+// on the loop. The call moves on, so that the exchange is let go on the loop only. A null call has
+// been answered.
 template <typename Work, typename Next>
-void Service::InPrep(const ExchangePtr& exchange, Work work, Next next) {
-  auto call = MakeCall(exchange);
+void Service::InPrep(PrepPool* pool, std::shared_ptr<Call> call, Work work, Next next) {
   if (call == nullptr) return;
-  prep_.Post([this, work, next, call = std::move(call)]() mutable {
+  pool->Post([this, work, next, call = std::move(call)]() mutable {
     auto made = std::make_shared<decltype(work(call->body))>(
         WithoutThrowing([&] { return work(call->body); }));
-    call->body = std::string();
+    if (!AwaitsGrammar(*made)) call->body = std::string();
     http_->Post([next, call = std::move(call), made] { next(call, std::move(*made)); });
   });
 }
 
 void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
   InPrep(
-      exchange,
-      [this, endpoint](std::string_view body) { return PrepareGeneration(endpoint, body, model_); },
+      &prep_, MakeCall(exchange),
+      [this, endpoint](std::string_view body) {
+        return PrepareGeneration(endpoint, body, ready_model_);
+      },
       [this, endpoint](const std::shared_ptr<Call>& call, auto prepared) {
-        Start(call.get(), endpoint, std::move(prepared),
-              [&](auto request, AnswerIdentity identity) {
-                return std::make_shared<Generation>(
-                    Generation::Context{engine_, &model_, &metrics_, &records_, call->arrived_ns,
-                                        call->owner},
-                    call->exchange, call->ticket, std::move(request), std::move(identity));
-              });
+        if (AwaitsGrammar(prepared)) return GenerateOnceCompiled(endpoint, call);
+        StartGeneration(endpoint, call.get(), std::move(prepared));
       });
+}
+
+void Service::GenerateOnceCompiled(Endpoint endpoint, std::shared_ptr<Call> call) {
+  const std::shared_ptr<Client> client = call->client;
+  InPrep(
+      &grammar_prep_, std::move(call),
+      [this, endpoint, client](std::string_view body) -> Result<std::unique_ptr<PreparedRequest>> {
+        // Nobody compiles for those who have left while they waited.
+        if (client->gone) return Fail(ErrorCode::kUnavailable, "client_gone", "", "nobody waits");
+        return PrepareGeneration(endpoint, body, model_);
+      },
+      [this, endpoint](const std::shared_ptr<Call>& call, auto prepared) {
+        StartGeneration(endpoint, call.get(), std::move(prepared));
+      });
+}
+
+void Service::StartGeneration(Endpoint endpoint, Call* call,
+                              Result<std::unique_ptr<PreparedRequest>> prepared) {
+  Start(call, endpoint, std::move(prepared), [&](auto request, AnswerIdentity identity) {
+    return std::make_shared<Generation>(
+        Generation::Context{engine_, &model_, &metrics_, &records_, call->arrived_ns, call->owner},
+        call->exchange, call->ticket, std::move(request), std::move(identity));
+  });
 }
 
 void Service::Embed(Endpoint endpoint, const ExchangePtr& exchange) {
   InPrep(
-      exchange,
+      &prep_, MakeCall(exchange),
       [this, endpoint](std::string_view body) {
         return PrepareEmbedding(endpoint, body, model_, engine_->limits().hidden);
       },
       [this, endpoint](const std::shared_ptr<Call>& call, auto prepared) {
-        Start(call.get(), endpoint, std::move(prepared),
-              [&](auto request, AnswerIdentity identity) {
-                return std::make_shared<Embedding>(
-                    Embedding::Context{engine_, &metrics_, call->arrived_ns}, call->exchange,
-                    call->ticket, std::move(request), std::move(identity));
-              });
+        Start(
+            call.get(), endpoint, std::move(prepared), [&](auto request, AnswerIdentity identity) {
+              return std::make_shared<Embedding>(
+                  Embedding::Context{engine_, &metrics_, &records_, call->arrived_ns, call->owner},
+                  call->exchange, call->ticket, std::move(request), std::move(identity));
+            });
       });
 }
 
@@ -400,7 +434,7 @@ void Service::RefuseCall(const Call& call, const Error& error) {
 
 void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
   InPrep(
-      exchange,
+      &prep_, MakeCall(exchange),
       [this, answer](std::string_view body) { return AnswerUnlessStrict(answer, body, model_); },
       [this](const std::shared_ptr<Call>& call, Result<TextAnswer> text) {
         call->ticket->Release();
@@ -538,8 +572,8 @@ void Service::Refuse(Exchange& exchange, const Error& error) {
   CountRefusal(error);
   const HttpRequest& request = exchange.request();
   const Router::Match match = router_.Find(request.method, request.path);
-  SendError(exchange, error, match.route != nullptr ? match.route->errors : ErrorShape::kOpenAi,
-            RetryAfter());
+  SendError(exchange, error,
+            match.route != nullptr ? match.route->errors : ShapeOfPath(request.path), RetryAfter());
 }
 
 // Of this moment; the HTTP layer's own refusals say the same.

@@ -27,8 +27,11 @@
 
 namespace vivace::server {
 
+inline constexpr int kDefaultPingIntervalMs = 15'000;
+
 struct ServiceOptions {
   int prep_threads = 1;
+  int ping_interval_ms = kDefaultPingIntervalMs;     // of silent streams; 0: no pings
   AdmissionLimits admission = {};                    // zero: from the engine's configuration
   std::shared_ptr<const AccessKeys> keys = nullptr;  // null: everything is open
   bool public_metrics = false;
@@ -57,7 +60,10 @@ class Service {
   // Loop thread: end the rest with an error.
   void EndAll();
   // After the loop's run: waits for the prep threads.
-  void StopPrep() { prep_.Stop(); }
+  void StopPrep() {
+    prep_.Stop();
+    grammar_prep_.Stop();
+  }
   // Requests in preparation or running.
   int64_t open_requests() const { return admission_.requests(); }
 
@@ -70,8 +76,11 @@ class Service {
   std::shared_ptr<Call> MakeCall(const ExchangePtr& exchange);
   void Generate(Endpoint endpoint, const ExchangePtr& exchange);
   void Embed(Endpoint endpoint, const ExchangePtr& exchange);
+  void GenerateOnceCompiled(Endpoint endpoint, std::shared_ptr<Call> call);
+  void StartGeneration(Endpoint endpoint, Call* call,
+                       Result<std::unique_ptr<PreparedRequest>> prepared);
   template <typename Work, typename Next>
-  void InPrep(const ExchangePtr& exchange, Work work, Next next);
+  void InPrep(PrepPool* pool, std::shared_ptr<Call> call, Work work, Next next);
   template <typename Prepared, typename Make>
   void Start(Call* call, Endpoint endpoint, Result<Prepared> prepared, Make make);
   bool IsWanted(const Call& call, const Error* error);
@@ -96,6 +105,7 @@ class Service {
   AnswerIdentity NewIdentity(Endpoint endpoint, std::string request_id);
 
   const ServedModel model_;
+  const ServedModel ready_model_;  // whose grammars are those that were compiled before
   Engine* const engine_;
   AccessControl access_;
   const Cors cors_;
@@ -108,7 +118,10 @@ class Service {
   const std::string id_prefix_;  // random, so that ids differ between runs
   uint64_t next_id_ = 0;
   HttpServer* http_ = nullptr;
-  PrepPool prep_;  // last: its threads use the members above
+  // Last: their threads use the members above. Requests whose grammars must be compiled wait for
+  // each other, not the others for them.
+  PrepPool prep_;
+  PrepPool grammar_prep_;
 };
 
 }  // namespace vivace::server

@@ -13,6 +13,7 @@
 #include "server/service/health.h"
 #include "server/testing/prometheus.h"
 #include "server/testing/service_harness.h"
+#include "support/paths.h"
 
 namespace vivace::server {
 namespace {
@@ -425,7 +426,7 @@ TEST_F(RoutesTest, ContinueFinalMessage) {
 // The handed corpus of bad requests, where it is there.
 TEST_F(RoutesTest, HandedBadRequests) {
   const std::filesystem::path dir =
-      std::filesystem::path(VIVACE_SOURCE_DIR) / "../shared/cases/bad";
+      std::filesystem::path(vivace::testing::SourceDir()) / "../shared/cases/bad";
   std::ifstream in(dir / "manifest.json", std::ios::binary);
   if (!in) GTEST_SKIP() << "needs ../shared/cases/bad";
   const json::value manifest = json::parse(std::string{std::istreambuf_iterator<char>(in), {}});

@@ -147,6 +147,33 @@ TEST_F(ToolsTest, NoneTellsTheModelOfNoTools) {
   EXPECT_EQ(PromptText().find("T="), std::string::npos);
 }
 
+TEST_F(ToolsTest, OnlyAllowedToolsAreTold) {
+  Write("Hello");
+  const std::string tools(kTools);
+  const auto choice = [](const char* mode, const char* name) {
+    return fmt::format(R"(,"tool_choice":{{"type":"allowed_tools","allowed_tools":{{"mode":"{}",)"
+                       R"("tools":[{{"type":"function","function":{{"name":"{}"}}}}]}}}})",
+                       mode, name);
+  };
+  EXPECT_EQ(Message(tools + choice("auto", "weather")).at("content").as_string(), "Hello");
+  EXPECT_NE(PromptText().find("T=1"), std::string::npos);
+  const auto unknown = Post(kChat, Body(tools + choice("auto", "other")));
+  EXPECT_EQ(unknown->status(), 400);
+  EXPECT_EQ(ErrorOf(*unknown).at("param").as_string(), "tool_choice");
+  EXPECT_EQ(Post(kChat, Body(choice("auto", "now").substr(1)))->status(), 400) << "no tools";
+
+  // OpenAI's newer shape has no inner objects.
+  const auto responses = Ask("/v1/responses", R"({"input":"Hi","tools":[
+      {"type":"function","name":"now"},{"type":"function","name":"weather"}],"tool_choice":
+      {"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"now"}]}})");
+  EXPECT_EQ(responses->status(), 200) << responses->body();
+  EXPECT_NE(PromptText().find("T=1"), std::string::npos);
+  const auto other =
+      Post("/v1/responses", R"({"input":"Hi","tools":[{"type":"function","name":"f"}],
+      "tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"mcp"}]}})");
+  EXPECT_EQ(other->status(), 400);
+}
+
 TEST_F(ToolsTest, WhatCannotBeIsRefused) {
   const std::map<std::string, std::string> cases = {
       {R"("tool_choice":"required")", "tool_choice"},

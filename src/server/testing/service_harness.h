@@ -40,7 +40,8 @@ inline std::vector<std::string> Events(const std::string& body) {
 
 class ServiceTest : public ::testing::Test {
  protected:
-  explicit ServiceTest(std::string chat_template = kTestTemplate, AdmissionLimits limits = {}) {
+  explicit ServiceTest(std::string chat_template = kTestTemplate, AdmissionLimits limits = {},
+                       int ping_interval_ms = 0) {
     ServedModel model;
     model.names = {"m", "other-name"};
     model.tokenizer = TestTokenizer();
@@ -51,8 +52,10 @@ class ServiceTest : public ::testing::Test {
     model.created_s = 1;
     model.longest_token_bytes = LongestTokenBytes(*model.tokenizer);
     engine_.script = [](const GenerationRequest&, int32_t, int32_t) { return kSpaceHello; };
-    service_ = std::make_unique<Service>(std::move(model), &engine_,
-                                         ServiceOptions{.prep_threads = 1, .admission = limits});
+    service_ = std::make_unique<Service>(
+        std::move(model), &engine_,
+        ServiceOptions{
+            .prep_threads = 1, .ping_interval_ms = ping_interval_ms, .admission = limits});
     service_->Attach(&http_);
   }
   ~ServiceTest() override { service_->StopPrep(); }

@@ -6,6 +6,7 @@
 #include "text/jinja/format.h"
 #include "text/jinja/interpreter.h"
 #include "text/jinja/operators.h"
+#include "text/jinja/text_ops.h"
 
 namespace vivace::jinja {
 
@@ -108,7 +109,7 @@ Value Interpreter::EvalConcat(const Expr* node) {
   for (size_t i = 1; i < node->items.size(); ++i) {
     text = Concat(arena, text, ToStr(*this, Eval(node->items[i])));
   }
-  return Value::Of(text);
+  return Value::Of(AsPlain(*this, text));
 }
 
 Value Interpreter::EvalLogical(const Expr* node) {

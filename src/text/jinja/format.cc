@@ -124,7 +124,10 @@ void AppendRepr(Runtime& runtime, StrBuilder& out, Value value) {
     case Kind::kFloat:
       return out.Append(FloatRepr(value.real), trusted);
     case Kind::kString:
-      return AppendReprStr(runtime, out, value.str, value.str->trusted);
+      if (value.str->markup) out.Append("Markup(", value.str->trusted);
+      AppendReprStr(runtime, out, value.str, value.str->trusted);
+      if (value.str->markup) out.Append(")", value.str->trusted);
+      return;
     case Kind::kRange:
       return out.Append(RangeRepr(*value.range), trusted);
     case Kind::kDict:

@@ -66,8 +66,7 @@ Interpreter::Flow Interpreter::Exec(const Stmt* node) {
     case StmtKind::kFor:
       return ExecFor(node);
     case StmtKind::kSetBlock:
-      ExecSetBlock(node);
-      break;
+      return ExecSetBlock(node);
     case StmtKind::kMacro:
       ExecMacro(node);
       break;
@@ -75,8 +74,7 @@ Interpreter::Flow Interpreter::Exec(const Stmt* node) {
       ExecCallBlock(node);
       break;
     case StmtKind::kFilterBlock:
-      ExecFilterBlock(node);
-      break;
+      return ExecFilterBlock(node);
     case StmtKind::kWith:
       return ExecWith(node);
     case StmtKind::kScope:
@@ -97,8 +95,7 @@ Interpreter::Flow Interpreter::ExecIf(const Stmt* node) {
 }
 
 Interpreter::Flow Interpreter::ExecFor(const Stmt* node) {
-  RunLoop(node, Eval(node->value), 0);
-  return Flow::kNext;
+  return RunLoop(node, Eval(node->value), 0);
 }
 
 std::span<const Value> Interpreter::FilterItems(const Stmt* node, std::span<const Value> items) {
@@ -112,7 +109,7 @@ std::span<const Value> Interpreter::FilterItems(const Stmt* node, std::span<cons
   return kept->items;
 }
 
-void Interpreter::RunLoop(const Stmt* node, Value iterable, int64_t depth0) {
+Interpreter::Flow Interpreter::RunLoop(const Stmt* node, Value iterable, int64_t depth0) {
   if (!IsIterable(iterable)) Raise(kBadArgument, "{} can't be iterated", TypeName(iterable));
   std::span<const Value> items = Items(*this, iterable);
   if (node->test != nullptr) items = FilterItems(node, items);
@@ -137,41 +134,48 @@ void Interpreter::RunLoop(const Stmt* node, Value iterable, int64_t depth0) {
     Set(loop_name, Value::Of(loop));
     Assign(node->target, items[loop->index0]);
     Mask(node->masked);
-    if (ExecBlock(node->body) == Flow::kBreak) return;
+    if (ExecBlock(node->body) == Flow::kBreak) return Flow::kNext;
   }
-  if (!items.empty()) return;
+  if (!items.empty()) return Flow::kNext;
   scope_->variables.clear();
   Mask(node->masked_otherwise);
-  ExecBlock(node->otherwise);
+  return ExecBlock(node->otherwise);  // a break there is one of the loop around
 }
 
-const Str* Interpreter::Capture(const Block& block) {
+const Str* Interpreter::Capture(const Block& block, Flow* flow) {
   StrBuilder text(arena);
   StrBuilder* const outer = std::exchange(out_, &text);
-  ExecBlock(block);
+  const Flow left_by = ExecBlock(block);
+  if (flow != nullptr) *flow = left_by;
   out_ = outer;
   ChargeBytes(text.size());
   return text.Finish();
 }
 
-void Interpreter::ExecSetBlock(const Stmt* node) {
+Interpreter::Flow Interpreter::ExecSetBlock(const Stmt* node) {
   Value value;
+  Flow flow = Flow::kNext;
   {
     const ScopeGuard guard(*this, NewScope(scope_));
     Mask(node->masked);
-    const Str* text = Capture(node->body);
+    const Str* text = Capture(node->body, &flow);
+    if (flow != Flow::kNext) return flow;
     Set(ast_.block_input_name, Value::Of(text));
     value = Eval(node->value);
   }
   Assign(node->target, value);
+  return flow;
 }
 
-void Interpreter::ExecFilterBlock(const Stmt* node) {
+Interpreter::Flow Interpreter::ExecFilterBlock(const Stmt* node) {
   const ScopeGuard guard(*this, NewScope(scope_));
   Mask(node->masked);
-  const Str* text = Capture(node->body);
+  Flow flow = Flow::kNext;
+  const Str* text = Capture(node->body, &flow);
+  if (flow != Flow::kNext) return flow;
   Set(ast_.block_input_name, Value::Of(text));
   Emit(Eval(node->value));
+  return flow;
 }
 
 const Callable* Interpreter::MakeMacro(const Stmt* node) {

@@ -57,18 +57,20 @@ class Interpreter final : public Runtime {
   Flow Exec(const Stmt* node);
   Flow ExecIf(const Stmt* node);
   Flow ExecFor(const Stmt* node);
-  void ExecSetBlock(const Stmt* node);
+  Flow ExecSetBlock(const Stmt* node);
   void ExecMacro(const Stmt* node);
   void ExecCallBlock(const Stmt* node);
-  void ExecFilterBlock(const Stmt* node);
+  Flow ExecFilterBlock(const Stmt* node);
   Flow ExecWith(const Stmt* node);
   Flow ExecScope(const Stmt* node);
 
-  void RunLoop(const Stmt* node, Value iterable, int64_t depth0);
+  Flow RunLoop(const Stmt* node, Value iterable, int64_t depth0);
   std::span<const Value> FilterItems(const Stmt* node, std::span<const Value> items);
   Value CallMacro(const Callable& macro, const Args& args);
   void BindParameters(const Stmt* node, std::string_view name, const Args& args);
-  const Str* Capture(const Block& block);
+  // The text of a block. What `flow` says is the caller's to follow: then the text counts for
+  // nothing.
+  const Str* Capture(const Block& block, Flow* flow = nullptr);
   const Callable* MakeMacro(const Stmt* node);
 
   // Hides request variables that the scope entered now assigns before it reads them.

@@ -169,6 +169,15 @@ Value SeqField(Runtime& runtime, Value object, std::string_view name) {
   return FindIn(runtime, object, kSeqMethods, name);
 }
 
+Value MacroField(Runtime& runtime, const Callable& macro, std::string_view name) {
+  const Stmt& node = *macro.macro;
+  if (name == "name") return runtime.Text(macro.name);
+  if (name == "catch_kwargs") return Value::Bool(node.uses_kwargs);
+  if (name == "catch_varargs") return Value::Bool(node.uses_varargs);
+  if (name == "caller") return Value::Bool(node.uses_caller);
+  return {};
+}
+
 Value NamespaceField(Runtime& runtime, Value object, std::string_view name) {
   const Namespace& space = *object.space;
   if (space.cycle != nullptr) {
@@ -200,10 +209,8 @@ Value FindMethodOrField(Runtime& runtime, Value object, std::string_view name) {
     case Kind::kNamespace:
       return NamespaceField(runtime, object, name);
     case Kind::kCallable:
-      if (object.callable->macro != nullptr && name == "name") {
-        return runtime.Text(object.callable->name);
-      }
-      return {};
+      return object.callable->macro != nullptr ? MacroField(runtime, *object.callable, name)
+                                               : Value{};
     default:
       return {};
   }

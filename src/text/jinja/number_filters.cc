@@ -84,7 +84,6 @@ bool IsTaintedText(Value value) { return value.is_string() ? !value.str->trusted
 Value IntFilter(Runtime& runtime, Value self, const Args& args) {
   const Params params("int", args, {"default", "base"});
   const int64_t base = params.Int(1, 10);
-  if (base != 0 && (base < 2 || base > 36)) Raise(kBadArgument, "int needs a base from 2 to 36");
   if (self.is_undefined()) RaiseUndefined(self);
   std::optional<int64_t> result;
   if (self.is_integral()) {
@@ -95,7 +94,7 @@ Value IntFilter(Runtime& runtime, Value self, const Args& args) {
   } else if (self.is_string()) {
     const std::string_view text = ToFlatStr(runtime, self)->view();
     runtime.ChargeBytes(text.size() * 4);
-    result = ParseInt(text, base);
+    if (base == 0 || (base >= 2 && base <= 36)) result = ParseInt(text, base);
     if (!result) {
       if (const auto real = ParseFloat(text)) result = Truncate(*real);
     }

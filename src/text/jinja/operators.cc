@@ -5,6 +5,7 @@
 
 #include "text/jinja/format.h"
 #include "text/jinja/methods.h"
+#include "text/jinja/text_ops.h"
 
 namespace vivace::jinja {
 namespace {
@@ -123,6 +124,11 @@ Value IntArithmetic(Op op, int64_t a, int64_t b) {
       break;
   }
   if (b == 0) Raise(kBadArgument, "division by zero");
+  // Rounded once: by the division itself where both are exact as doubles.
+  constexpr int64_t kExact = int64_t{1} << 53;
+  if (a >= -kExact && a <= kExact && b >= -kExact && b <= kExact) {
+    return Value::Float(static_cast<double>(a) / static_cast<double>(b));
+  }
   return Value::Float(
       static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b)));
 }
@@ -170,7 +176,9 @@ Value Repeat(Runtime& runtime, Value value, int64_t times) {
   const auto count = static_cast<size_t>(std::max<int64_t>(times, 0));
   if (value.is_string()) {
     const Str* text = Flat(runtime.arena, value.str);
-    if (count == 0 || text->size == 0) return runtime.Text("");
+    if (count == 0 || text->size == 0) {
+      return Value::Of(Like(runtime, text, MakeStr(runtime.arena, "", true)));
+    }
     if (count > limits::kTemplateOutputBytes / text->size) {
       Raise(kOutputLimit, "a string would be longer than {} bytes", limits::kTemplateOutputBytes);
     }
@@ -179,7 +187,7 @@ Value Repeat(Runtime& runtime, Value value, int64_t times) {
     runtime.ChargeBytes(count * text->size);
     runtime.ChargeItems(count);
     for (size_t i = 0; i < count; ++i) builder.AppendStr(text);
-    return Value::Of(builder.Finish());
+    return Value::Of(Like(runtime, text, builder.Finish()));
   }
   const Seq& source = *value.seq;
   if (!source.items.empty() &&
@@ -194,6 +202,13 @@ Value Repeat(Runtime& runtime, Value value, int64_t times) {
     result->items.insert(result->items.end(), source.items.begin(), source.items.end());
   }
   return Value::Of(result).Tainted(value.tainted);
+}
+
+const Str* AddText(Runtime& runtime, const Str* left, const Str* right) {
+  if (!left->markup && !right->markup) return Concat(runtime.arena, left, right);
+  const Str* sum = Concat(runtime.arena, EscapeHtml(runtime, left), EscapeHtml(runtime, right));
+  const_cast<Str*>(sum)->markup = true;  // just made, or markup already
+  return sum;
 }
 
 bool IsRepeatable(Value value) {
@@ -251,7 +266,7 @@ Value SliceStr(Runtime& runtime, const Str* text, const Bounds& b) {
   for (int64_t i = 0, at = b.start; i < b.count; ++i, at += b.step) {
     builder.AppendSlice(text, starts[static_cast<size_t>(at)], starts[static_cast<size_t>(at) + 1]);
   }
-  return Value::Of(builder.Finish());
+  return Value::Of(Like(runtime, text, builder.Finish()));
 }
 
 Value ItemAt(Runtime& runtime, Value object, int64_t index) {
@@ -271,6 +286,12 @@ bool IsIndexable(Value object) {
 }
 
 }  // namespace
+
+void RaisePending(Seq& generator) {
+  if (generator.failure == nullptr) return;
+  const PendingError failure = *std::exchange(generator.failure, nullptr);
+  throw TemplateError{failure.reason, std::string(failure.message)};
+}
 
 bool IsTrue(Value value) {
   switch (value.kind) {
@@ -410,7 +431,7 @@ Value Arithmetic(Runtime& runtime, Op op, Value left, Value right) {
         .Tainted(tainted);
   }
   if (op == Op::kAdd && left.is_string() && right.is_string()) {
-    return Value::Of(Concat(runtime.arena, left.str, right.str));
+    return Value::Of(AddText(runtime, left.str, right.str));
   }
   if (op == Op::kMod && left.is_string()) {
     return FormatPercent(runtime, left.str, right);
@@ -605,6 +626,7 @@ std::span<const Value> Items(Runtime& runtime, Value value) {
       return value.loop->items;
     case Kind::kSeq: {
       if (value.seq->kind != SeqKind::kGenerator) return value.seq->items;
+      RaisePending(*value.seq);
       const size_t from = std::exchange(value.seq->consumed, value.seq->items.size());
       return std::span<const Value>(value.seq->items).subspan(from);
     }
@@ -613,7 +635,7 @@ std::span<const Value> Items(Runtime& runtime, Value value) {
   }
   Seq* seq = runtime.NewSeq(SeqKind::kList);
   if (value.is_string()) {
-    const Str* text = Flat(runtime.arena, value.str);
+    const Str* text = AsPlain(runtime, Flat(runtime.arena, value.str));
     runtime.ChargeItems(text->size);
     for (size_t at = 0; at < text->size;) {
       const size_t begin = at;

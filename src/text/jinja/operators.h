@@ -39,6 +39,8 @@ void SetKey(Runtime& runtime, Dict& dict, Value key, Value value);
 // The items of any iterable. A view when it is a list already (then valid while that list is), else
 // copied into the arena; a generator is used up.
 bool IsIterable(Value value);
+// Throws the error that a generator ends with, if it does.
+void RaisePending(Seq& generator);
 std::span<const Value> Items(Runtime& runtime, Value value);
 
 }  // namespace vivace::jinja

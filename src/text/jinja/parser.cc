@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "text/jinja/expression_parser.h"
 #include "text/jinja/lexer.h"
+#include "text/jinja/name_check.h"
 #include "text/jinja/scope_analysis.h"
 
 namespace vivace::jinja {
@@ -127,7 +128,11 @@ class Parser : ExpressionParser {
     std::string_view end;
     node->body = ParseBlock({"else", "endfor"}, &end);
     --loops_;
-    if (end == "else") node->otherwise = ParseBlock({"endfor"});
+    if (end != "else") return;
+    const int loops = loops_;
+    if (node->recursive) loops_ = 0;  // a function of its own
+    node->otherwise = ParseBlock({"endfor"});
+    loops_ = loops;
   }
 
   void ParseSet(Stmt* node) {
@@ -211,7 +216,9 @@ class Parser : ExpressionParser {
   // Hugging Face marks the assistant's text with this; for the prompt it is only a scope.
   void ParseGeneration(Stmt* node) {
     node->kind = StmtKind::kScope;
+    const int loops = std::exchange(loops_, 0);  // a call block to jinja2: no break leaves it
     node->body = ParseBlock({"endgeneration"});
+    loops_ = loops;
   }
 
   void ParseBreak(Stmt* node) { ParseLoopControl(node, StmtKind::kBreak); }
@@ -242,6 +249,7 @@ std::unique_ptr<Ast> ParseTemplate(std::string_view source, uint32_t& line) {
   Parser parser(Tokenize(source, *ast), *ast, line);
   parser.Run();
   AnalyzeScopes(*ast);
+  CheckNames(*ast, line);
   return ast;
 }
 

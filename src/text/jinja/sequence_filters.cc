@@ -17,6 +17,22 @@ std::span<const Value> Iterate(Runtime& runtime, Value value) {
   return items;
 }
 
+// A generator that `fill` makes. What goes wrong is told to whoever reads past the last item;
+// budgets are not deferred.
+template <typename Fill>
+Value Lazily(Runtime& runtime, Fill&& fill) {
+  Seq* out = runtime.NewSeq(SeqKind::kGenerator);
+  try {
+    fill(*out);
+  } catch (const TemplateError& error) {
+    const std::string_view reason = error.reason;
+    if (reason.ends_with("_limit")) throw;
+    const Str* message = CopyStr(runtime.arena, error.message, true);
+    out->failure = runtime.arena.New<PendingError>(PendingError{error.reason, message->view()});
+  }
+  return Value::Of(out);
+}
+
 Value LowerIfText(Runtime& runtime, Value value) {
   if (!value.is_string()) return value;
   return Value::Of(MapCase(runtime, Flat(runtime.arena, value.str), Case::kLower));
@@ -63,6 +79,7 @@ Value FirstFilter(Runtime& runtime, Value self, const Args& args) {
   if (self.kind == Kind::kSeq && self.seq->kind == SeqKind::kGenerator) {  // takes one item only
     Seq& generator = *self.seq;
     if (generator.consumed < generator.items.size()) return generator.items[generator.consumed++];
+    RaisePending(generator);
     return runtime.Missing("No first item, sequence was empty.");
   }
   const auto items = Iterate(runtime, self);
@@ -103,15 +120,16 @@ Value ListFilter(Runtime& runtime, Value self, const Args& args) {
 
 Value ItemsFilter(Runtime& runtime, Value self, const Args& args) {
   Params("items", args, {});
-  Seq* out = runtime.NewSeq(SeqKind::kGenerator);
-  if (self.is_undefined()) return Value::Of(out);
-  if (self.kind != Kind::kDict)
-    Raise(kBadArgument, "items needs a mapping, got {}", TypeName(self));
-  runtime.ChargeItems(self.dict->entries.size());
-  for (const auto& [key, value] : self.dict->entries) {
-    out->items.push_back(runtime.List({key, value}, SeqKind::kTuple).Tainted(self.tainted));
-  }
-  return Value::Of(out);
+  return Lazily(runtime, [&](Seq& out) {
+    if (self.is_undefined()) return;
+    if (self.kind != Kind::kDict) {
+      Raise(kBadArgument, "items needs a mapping, got {}", TypeName(self));
+    }
+    runtime.ChargeItems(self.dict->entries.size());
+    for (const auto& [key, value] : self.dict->entries) {
+      out.items.push_back(runtime.List({key, value}, SeqKind::kTuple).Tainted(self.tainted));
+    }
+  });
 }
 
 // Sorts by the keys, which are compared one by one; stable.
@@ -182,18 +200,19 @@ Value SortFilter(Runtime& runtime, Value self, const Args& args) {
 Value UniqueFilter(Runtime& runtime, Value self, const Args& args) {
   const Params params("unique", args, {"case_sensitive", "attribute"});
   const bool case_sensitive = params.Truthy(0, false);
-  const AttributePath path(runtime, params.Get(1));
-  Seq* out = runtime.NewSeq(SeqKind::kGenerator);
-  Dict seen(&runtime.arena);
-  for (const Value& item : Iterate(runtime, self)) {
-    Value key = path.Of(item);
-    if (!case_sensitive) key = LowerIfText(runtime, key);
-    if (!IsHashable(key)) Raise(kBadArgument, "{} can't be a key", TypeName(key));
-    if (FindKey(runtime, seen, key) != nullptr) continue;
-    seen.entries.emplace_back(key, Value::None());
-    out->items.push_back(item);
-  }
-  return Value::Of(out).Tainted(self.tainted);
+  const Value unique = Lazily(runtime, [&](Seq& out) {
+    const AttributePath path(runtime, params.Get(1));
+    Dict seen(&runtime.arena);
+    for (const Value& item : Iterate(runtime, self)) {
+      Value key = path.Of(item);
+      if (!case_sensitive) key = LowerIfText(runtime, key);
+      if (!IsHashable(key)) Raise(kBadArgument, "{} can't be a key", TypeName(key));
+      if (FindKey(runtime, seen, key) != nullptr) continue;
+      seen.entries.emplace_back(key, Value::None());
+      out.items.push_back(item);
+    }
+  });
+  return unique.Tainted(self.tainted);
 }
 
 template <bool kMax>
@@ -237,48 +256,50 @@ Value ReverseFilter(Runtime& runtime, Value self, const Args& args) {
 
 Value BatchFilter(Runtime& runtime, Value self, const Args& args) {
   const Params params("batch", args, {"linecount", "fill_with"}, 1);
-  const int64_t count = params.Int(0, 1);
-  const auto items = Iterate(runtime, self);
-  Seq* out = runtime.NewSeq(SeqKind::kGenerator);
-  if (count <= 0 && !items.empty()) Raise(kBadArgument, "batch needs a positive line count");
-  const auto size = static_cast<size_t>(count);
-  for (size_t at = 0; at < items.size(); at += size) {
+  return Lazily(runtime, [&](Seq& out) {
+    const int64_t count = params.Int(0, 1);
     Seq* row = runtime.NewSeq(SeqKind::kList);
-    const auto part = items.subspan(at, std::min(size, items.size() - at));
-    row->items.assign(part.begin(), part.end());
-    if (!params.Get(1).is_none() && row->items.size() < size) {
-      if (size > limits::kTemplateLiveBytes / sizeof(Value))
+    for (const Value& item : Iterate(runtime, self)) {
+      runtime.Charge();
+      if (static_cast<int64_t>(row->items.size()) == count) {
+        out.items.push_back(Value::Of(std::exchange(row, runtime.NewSeq(SeqKind::kList))));
+      }
+      row->items.push_back(item);
+    }
+    if (row->items.empty()) return;
+    if (!params.Get(1).is_none() && static_cast<int64_t>(row->items.size()) < count) {
+      const auto size = static_cast<size_t>(count);
+      if (size > limits::kTemplateLiveBytes / sizeof(Value)) {
         Raise(kMemoryLimit, "a batch is too long");
+      }
       runtime.ChargeItems(size);
       row->items.resize(size, params.Get(1));
     }
-    out->items.push_back(Value::Of(row));
-    if (size > items.size() - at) break;
-  }
-  return Value::Of(out);
+    out.items.push_back(Value::Of(row));
+  });
 }
 
 Value SliceFilter(Runtime& runtime, Value self, const Args& args) {
   const Params params("slice", args, {"slices", "fill_with"}, 1);
-  const int64_t slices = params.Int(0, 1);
-  const auto items = Iterate(runtime, self);
-  Seq* out = runtime.NewSeq(SeqKind::kGenerator);
-  if (slices == 0) Raise(kBadArgument, "slice needs at least one slice");
-  if (slices < 0) return Value::Of(out);
-  const size_t each = items.size() / static_cast<size_t>(slices);
-  const auto longer = static_cast<int64_t>(items.size() % static_cast<size_t>(slices));
-  size_t at = 0;
-  for (int64_t i = 0; i < slices; ++i) {
-    runtime.Charge();
-    Seq* part = runtime.NewSeq(SeqKind::kList);
-    const size_t size = each + (i < longer ? 1 : 0);
-    part->items.assign(items.begin() + static_cast<ptrdiff_t>(at),
-                       items.begin() + static_cast<ptrdiff_t>(at + size));
-    at += size;
-    if (!params.Get(1).is_none() && i >= longer) part->items.push_back(params.Get(1));
-    out->items.push_back(Value::Of(part));
-  }
-  return Value::Of(out);
+  return Lazily(runtime, [&](Seq& out) {
+    const int64_t slices = params.Int(0, 1);
+    const auto items = Iterate(runtime, self);
+    if (slices == 0) Raise(kBadArgument, "slice needs at least one slice");
+    if (slices < 0) return;
+    const size_t each = items.size() / static_cast<size_t>(slices);
+    const auto longer = static_cast<int64_t>(items.size() % static_cast<size_t>(slices));
+    size_t at = 0;
+    for (int64_t i = 0; i < slices; ++i) {
+      runtime.Charge();
+      Seq* part = runtime.NewSeq(SeqKind::kList);
+      const size_t size = each + (i < longer ? 1 : 0);
+      part->items.assign(items.begin() + static_cast<ptrdiff_t>(at),
+                         items.begin() + static_cast<ptrdiff_t>(at + size));
+      at += size;
+      if (!params.Get(1).is_none() && i >= longer) part->items.push_back(params.Get(1));
+      out.items.push_back(Value::Of(part));
+    }
+  });
 }
 
 Value GroupByFilter(Runtime& runtime, Value self, const Args& args) {
@@ -318,57 +339,60 @@ NativeFn NeedFilter(Runtime& runtime, Value name) {
   return filter;
 }
 
+NativeFn NeedTest(Runtime& runtime, Value name) {
+  if (!name.is_string()) Raise(kBadArgument, "select needs the name of a test");
+  const std::string_view text = Flat(runtime.arena, name.str)->view();
+  const NativeFn test = FindTest(text);
+  if (test == nullptr) Raise("unknown_test", "there is no test named {}", text.substr(0, 80));
+  return test;
+}
+
+void MapAttribute(Runtime& runtime, std::span<const Value> items, const Args& args, Seq& out) {
+  const Params params("map", args, {"attribute", "default"});
+  const AttributePath path(runtime, params.Get(0));
+  const std::optional<Value> fallback =
+      params.Get(1).is_none() ? std::nullopt : std::optional(params.Get(1));
+  for (const Value& item : items) out.items.push_back(path.Of(item, fallback));
+}
+
 Value MapFilter(Runtime& runtime, Value self, const Args& args) {
-  Seq* out = runtime.NewSeq(SeqKind::kGenerator);
-  if (!IsTrue(self)) return Value::Of(out);
-  const auto items = Iterate(runtime, self);
-  const bool by_attribute = args.positional.empty() &&
-                            std::any_of(args.named.begin(), args.named.end(),
-                                        [](const auto& arg) { return arg.first == "attribute"; });
-  if (by_attribute) {
-    const Params params("map", args, {"attribute", "default"});
-    const AttributePath path(runtime, params.Get(0));
-    const std::optional<Value> fallback =
-        params.Get(1).is_none() ? std::nullopt : std::optional(params.Get(1));
-    for (const Value& item : items) out->items.push_back(path.Of(item, fallback));
-    return Value::Of(out);
-  }
-  if (args.positional.empty()) Raise(kBadArgument, "map needs the name of a filter");
-  const NativeFn filter = NeedFilter(runtime, args.positional[0]);
-  const Args rest{args.positional.subspan(1), args.named};
-  for (const Value& item : items) {
-    runtime.Charge();
-    const Runtime::Nesting nesting(runtime);  // map(map(…)) nests native calls
-    out->items.push_back(filter(runtime, item, rest));
-  }
-  return Value::Of(out);
+  return Lazily(runtime, [&](Seq& out) {
+    if (!IsTrue(self)) return;
+    const bool by_attribute = args.positional.empty() &&
+                              std::any_of(args.named.begin(), args.named.end(),
+                                          [](const auto& arg) { return arg.first == "attribute"; });
+    if (by_attribute) return MapAttribute(runtime, Iterate(runtime, self), args, out);
+    if (args.positional.empty()) Raise(kBadArgument, "map needs the name of a filter");
+    const Args rest{args.positional.subspan(1), args.named};
+    for (const Value& item : Iterate(runtime, self)) {
+      const NativeFn filter = NeedFilter(runtime, args.positional[0]);
+      runtime.Charge();
+      const Runtime::Nesting nesting(runtime);  // map(map(…)) nests native calls
+      out.items.push_back(filter(runtime, item, rest));
+    }
+  });
 }
 
 template <bool kKeep, bool kByAttribute>
 Value SelectFilter(Runtime& runtime, Value self, const Args& args) {
-  Seq* out = runtime.NewSeq(SeqKind::kGenerator);
-  if (!IsTrue(self)) return Value::Of(out);
-  const auto items = Iterate(runtime, self);
-  constexpr size_t kFirst = kByAttribute ? 1 : 0;
-  if (args.positional.size() < kFirst) Raise(kBadArgument, "the name of an attribute is missing");
-  const AttributePath path(runtime, kByAttribute ? args.positional[0] : Value::None());
-  NativeFn test = nullptr;
-  Args rest{{}, args.named};
-  if (args.positional.size() > kFirst) {
-    const Value name = args.positional[kFirst];
-    if (!name.is_string()) Raise(kBadArgument, "select needs the name of a test");
-    const std::string_view text = Flat(runtime.arena, name.str)->view();
-    test = FindTest(text);
-    if (test == nullptr) Raise("unknown_test", "there is no test named {}", text.substr(0, 80));
-    rest.positional = args.positional.subspan(kFirst + 1);
-  }
-  for (const Value& item : items) {
-    runtime.Charge();
-    const Value subject = path.Of(item);
-    const Value verdict = test == nullptr ? subject : test(runtime, subject, rest);
-    if (IsTrue(verdict) == kKeep) out->items.push_back(item);
-  }
-  return Value::Of(out);
+  return Lazily(runtime, [&](Seq& out) {
+    if (!IsTrue(self)) return;
+    constexpr size_t kFirst = kByAttribute ? 1 : 0;
+    if (args.positional.size() < kFirst) {
+      Raise(kBadArgument, "the name of an attribute is missing");
+    }
+    const AttributePath path(runtime, kByAttribute ? args.positional[0] : Value::None());
+    const bool tested = args.positional.size() > kFirst;
+    const Args rest{tested ? args.positional.subspan(kFirst + 1) : std::span<const Value>(),
+                    args.named};
+    for (const Value& item : Iterate(runtime, self)) {
+      runtime.Charge();
+      const Value subject = path.Of(item);
+      const Value verdict =
+          tested ? NeedTest(runtime, args.positional[kFirst])(runtime, subject, rest) : subject;
+      if (IsTrue(verdict) == kKeep) out.items.push_back(item);
+    }
+  });
 }
 
 Value AttrFilter(Runtime& runtime, Value self, const Args& args) {

@@ -107,7 +107,9 @@ const Str* Flat(Arena& arena, const Str* text) {
   builder.AppendStr(text);
   // Only strings of the running render are ever pending, so nobody else reads this one.
   Str* settled = const_cast<Str*>(text);
+  const bool markup = text->markup;
   *settled = *builder.Finish();
+  settled->markup = markup;
   return settled;
 }
 
@@ -118,6 +120,7 @@ const Str* Slice(Arena& arena, const Str* flat, size_t begin, size_t end) {
   str->size = end > begin ? end - begin : 0;
   str->ascii = flat->ascii || IsAscii(str->view());
   str->trusted = flat->trusted;
+  str->markup = flat->markup;
   if (flat->runs.empty()) return str;
   std::vector<Run> runs;
   uint32_t at = 0;

@@ -27,6 +27,7 @@ struct Str {
   size_t size = 0;
   bool ascii = true;          // then code points are bytes
   bool trusted = true;        // of all bytes, when `runs` is empty
+  bool markup = false;        // markupsafe's Markup: what joins it with + or % is escaped
   std::span<const Run> runs;  // empty: one origin
   const Str* left = nullptr;  // pending concatenation when set
   const Str* right = nullptr;
@@ -47,7 +48,7 @@ const Str* CopyStr(Arena& arena, std::string_view text, bool trusted);
 const Str* Concat(Arena& arena, const Str* left, const Str* right);
 // Settles a pending concatenation in place. Iterative: chains may be a million long.
 const Str* Flat(Arena& arena, const Str* text);
-// Bytes [begin, end) of a flat string; shares its bytes.
+// Bytes [begin, end) of a flat string; shares its bytes, and is markup if it is.
 const Str* Slice(Arena& arena, const Str* flat, size_t begin, size_t end);
 
 // Calls visit(std::string_view, bool trusted) for each run of a flat string within [begin, end).

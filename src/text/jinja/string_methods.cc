@@ -11,14 +11,13 @@
 namespace vivace::jinja {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 const Str* Self(Runtime& runtime, Value self) { return Flat(runtime.arena, self.str); }
 
 template <Case kMode>
 Value CaseMethod(Runtime& runtime, Value self, const Args& args) {
   Params("this method", args, {});
-  return Value::Of(MapCase(runtime, Self(runtime, self), kMode));
+  const Str* text = Self(runtime, self);
+  return Value::Of(Like(runtime, text, MapCase(runtime, text, kMode)));
 }
 
 template <bool kLeft, bool kRight>
@@ -90,8 +89,12 @@ Value AffixMethod(Runtime& runtime, Value self, const Args& args) {
 
 Value ReplaceMethod(Runtime& runtime, Value self, const Args& args) {
   const Params params("replace", args, {"old", "new", "count"}, 2);
-  return Value::Of(Replace(runtime, Self(runtime, self), NeedStr(runtime, params, 0),
-                           NeedStr(runtime, params, 1), params.Int(2, -1)));
+  const Str* text = Self(runtime, self);
+  const Str* fresh = NeedStr(runtime, params, 1);
+  if (text->markup) fresh = EscapeHtml(runtime, fresh);
+  return Value::Of(
+      Like(runtime, text,
+           Replace(runtime, text, NeedStr(runtime, params, 0), fresh, params.Int(2, -1))));
 }
 
 template <bool kLast, bool kMustFind>
@@ -102,11 +105,11 @@ Value FindMethod(Runtime& runtime, Value self, const Args& args) {
   const ByteRange range = SelectRange(runtime, text, params, 1);
   if (kLast) ChargeBackwardSearch(runtime, text->size, word.size());
   runtime.ChargeBytes(text->size);
-  size_t at = kNone;
+  size_t at = kNotFound;
   if (range.valid) {
     at = (kLast ? FindTextLast : FindText)(text->view(), word, range.begin, range.end);
   }
-  if (at == kNone) {
+  if (at == kNotFound) {
     if (kMustFind) Raise(kBadArgument, "substring not found");
     return Value::Int(-1);
   }
@@ -123,7 +126,7 @@ Value CountMethod(Runtime& runtime, Value self, const Args& args) {
   const std::string_view part = text->view().substr(range.begin, range.end - range.begin);
   if (word.empty()) return Value::Int(static_cast<int64_t>(CountCodePoints(part)) + 1);
   int64_t count = 0;
-  for (size_t at = FindText(part, word, 0, part.size()); at != kNone;
+  for (size_t at = FindText(part, word, 0, part.size()); at != kNotFound;
        at = FindText(part, word, at + word.size(), part.size())) {
     ++count;
   }
@@ -137,12 +140,15 @@ Value JoinMethod(Runtime& runtime, Value self, const Args& args) {
   bool first = true;
   for (const Value& item : Items(runtime, params.Get(0))) {
     runtime.Charge();
-    if (!item.is_string()) Raise(kBadArgument, "join needs strings, got {}", TypeName(item));
+    const bool markup = self.str->markup;  // which escapes whatever it joins
+    if (!item.is_string() && !markup) {
+      Raise(kBadArgument, "join needs strings, got {}", TypeName(item));
+    }
     if (!std::exchange(first, false)) out.AppendStr(self.str);
-    out.AppendStr(item.str);
+    out.AppendStr(markup ? EscapeHtml(runtime, ToStr(runtime, item)) : item.str);
   }
   runtime.ChargeBytes(out.size());
-  return Value::Of(out.Finish());
+  return Value::Of(Like(runtime, self.str, out.Finish()));
 }
 
 Value FormatMethod(Runtime& runtime, Value self, const Args& args) {
@@ -175,14 +181,89 @@ Value CasedMethod(Runtime& runtime, Value self, const Args& args) {
   return Value::Bool(cased);
 }
 
+// Upper becomes lower and the other way round.
+Value SwapCaseMethod(Runtime& runtime, Value self, const Args& args) {
+  Params("swapcase", args, {});
+  const Str* text = Self(runtime, self);
+  return Value::Of(Like(runtime, text, MapCase(runtime, text, Case::kSwap)));
+}
+
+Value IsTitleMethod(Runtime& runtime, Value self, const Args& args) {
+  Params("istitle", args, {});
+  const Str* text = Self(runtime, self);
+  runtime.ChargeBytes(text->size * 4);
+  bool cased = false, previous_cased = false;
+  for (size_t at = 0; at < text->size;) {
+    const char32_t code = NextCodePoint(text->view(), at);
+    const bool title = !IsLower(code) && IsCased(code);
+    if (title ? previous_cased : IsLower(code) && !previous_cased) return Value::Bool(false);
+    previous_cased = IsCased(code);
+    cased = cased || previous_cased;
+  }
+  return Value::Bool(cased);
+}
+
+Value IsAsciiMethod(Runtime& runtime, Value self, const Args& args) {
+  Params("isascii", args, {});
+  return Value::Bool(Self(runtime, self)->ascii);
+}
+
+Value IsPrintableMethod(Runtime& runtime, Value self, const Args& args) {
+  Params("isprintable", args, {});
+  const Str* text = Self(runtime, self);
+  runtime.ChargeBytes(text->size * 4);
+  for (size_t at = 0; at < text->size;) {
+    if (!IsPrintable(NextCodePoint(text->view(), at))) return Value::Bool(false);
+  }
+  return Value::Bool(true);
+}
+
+Value ExpandTabsMethod(Runtime& runtime, Value self, const Args& args) {
+  const Params params("expandtabs", args, {"tabsize"});
+  const Str* text = Self(runtime, self);
+  const int64_t size = params.Int(0, 8);
+  if (size > static_cast<int64_t>(limits::kTemplateOutputBytes)) {
+    Raise(kOutputLimit, "a string would be longer than {} bytes", limits::kTemplateOutputBytes);
+  }
+  StrBuilder out(runtime.arena);
+  int64_t column = 0;
+  for (size_t at = 0; at < text->size;) {
+    const size_t begin = at;
+    const char32_t code = NextCodePoint(text->view(), at);
+    if (code == '\t') {
+      const int64_t blanks = size > 0 ? size - column % size : 0;
+      runtime.ChargeBytes(static_cast<size_t>(blanks) * 4);
+      for (int64_t i = 0; i < blanks; ++i) out.Append(' ', true);
+      column += blanks;
+      continue;
+    }
+    out.AppendSlice(text, begin, at);
+    column = code == '\n' || code == '\r' ? 0 : column + 1;
+  }
+  runtime.ChargeBytes(out.size() * 4);
+  return Value::Of(Like(runtime, text, out.Finish()));
+}
+
+Value FormatMapMethod(Runtime& runtime, Value self, const Args& args) {
+  const Params params("format_map", args, {"mapping"}, 1);
+  if (params.Get(0).kind != Kind::kDict) Raise(kBadArgument, "format_map needs a mapping");
+  std::pmr::vector<std::pair<std::string_view, Value>> named(&runtime.arena);
+  for (const auto& [key, value] : params.Get(0).dict->entries) {
+    if (key.is_string()) named.emplace_back(Flat(runtime.arena, key.str)->view(), value);
+  }
+  return Value::Of(FormatBraces(runtime, self.str, {{}, named}).str);
+}
+
 template <char kAlign>
 Value PadMethod(Runtime& runtime, Value self, const Args& args) {
   const Params params("this method", args, {"width", "fillchar"}, 1);
+  const Str* text = Self(runtime, self);
   const Str* fill = params.OptionalStr(runtime, 1);
+  if (fill != nullptr && text->markup) fill = EscapeHtml(runtime, fill);
   if (fill != nullptr && CountCodePoints(fill->view()) != 1) {
     Raise(kBadArgument, "the fill must be one character");
   }
-  return Value::Of(Pad(runtime, Self(runtime, self), params.Int(0, 0), fill, kAlign));
+  return Value::Of(Like(runtime, text, Pad(runtime, text, params.Int(0, 0), fill, kAlign)));
 }
 
 Value ZFillMethod(Runtime& runtime, Value self, const Args& args) {
@@ -192,7 +273,9 @@ Value ZFillMethod(Runtime& runtime, Value self, const Args& args) {
   const Str* digits = Slice(runtime.arena, text, sign ? 1 : 0, text->size);
   const Str* padded = Pad(runtime, digits, params.Int(0, 0) - (sign ? 1 : 0),
                           MakeStr(runtime.arena, "0", true), '>');
-  return Value::Of(sign ? Concat(runtime.arena, Slice(runtime.arena, text, 0, 1), padded) : padded);
+  return Value::Of(
+      Like(runtime, text,
+           sign ? Concat(runtime.arena, Slice(runtime.arena, text, 0, 1), padded) : padded));
 }
 
 template <bool kSuffix>
@@ -215,8 +298,9 @@ Value PartitionMethod(Runtime& runtime, Value self, const Args& args) {
   if (kLast) ChargeBackwardSearch(runtime, text->size, word->size);
   runtime.ChargeBytes(text->size);
   const size_t at = (kLast ? FindTextLast : FindText)(text->view(), word->view(), 0, text->size);
-  const Value empty = runtime.Text("");
-  if (at == kNone) {
+  const Value empty = Value::Of(Like(runtime, text, MakeStr(runtime.arena, "", true)));
+  word = Like(runtime, text, word);
+  if (at == kNotFound) {
     return kLast ? runtime.List({empty, empty, self}, SeqKind::kTuple)
                  : runtime.List({self, empty, empty}, SeqKind::kTuple);
   }
@@ -265,6 +349,12 @@ constexpr Method kMethods[] = {
     {"zfill", ZFillMethod},
     {"removeprefix", RemoveAffixMethod<false>},
     {"removesuffix", RemoveAffixMethod<true>},
+    {"swapcase", SwapCaseMethod},
+    {"istitle", IsTitleMethod},
+    {"isascii", IsAsciiMethod},
+    {"isprintable", IsPrintableMethod},
+    {"expandtabs", ExpandTabsMethod},
+    {"format_map", FormatMapMethod},
     {"partition", PartitionMethod<false>},
     {"rpartition", PartitionMethod<true>},
 };

@@ -37,7 +37,8 @@ struct Variable {
 
 class Template {
  public:
-  // Reasons: syntax, unsupported_statement, nesting_limit, source_limit, bad_argument.
+  // Reasons: syntax, unsupported_statement, unknown_filter, unknown_test, nesting_limit,
+  // source_limit, bad_argument.
   static Result<Template> Parse(std::string_view source);
 
   // Reasons: template_error (raise_exception; the message is the template's own), undefined_value,

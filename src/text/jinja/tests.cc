@@ -46,7 +46,7 @@ bool IsSequence(Value v) {
       return false;
   }
 }
-bool IsEscaped(Value) { return false; }
+bool IsEscaped(Value v) { return v.is_string() && v.str->markup; }
 
 Value Divisible(Runtime& runtime, Value self, const Args& args) {
   const Params params("divisibleby", args, {"num"}, 1);

@@ -11,12 +11,11 @@
 namespace vivace::jinja {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
-
 template <Case kMode>
 Value CaseFilter(Runtime& runtime, Value self, const Args& args) {
   Params("this filter", args, {});
-  return Value::Of(MapCase(runtime, ToFlatStr(runtime, self), kMode));
+  const Str* text = ToFlatStr(runtime, self);
+  return Value::Of(Like(runtime, text, MapCase(runtime, text, kMode)));
 }
 
 Value TitleFilter(Runtime& runtime, Value self, const Args& args) {
@@ -33,8 +32,9 @@ Value TrimFilter(Runtime& runtime, Value self, const Args& args) {
 Value ReplaceFilter(Runtime& runtime, Value self, const Args& args) {
   const Params params("replace", args, {"old", "new", "count"}, 2);
   const int64_t count = params.Get(2).is_none() ? -1 : params.Int(2, -1);
-  return Value::Of(Replace(runtime, ToFlatStr(runtime, self), ToFlatStr(runtime, params.Get(0)),
-                           ToFlatStr(runtime, params.Get(1)), count));
+  return Value::Of(
+      AsPlain(runtime, Replace(runtime, ToFlatStr(runtime, self), ToFlatStr(runtime, params.Get(0)),
+                               ToFlatStr(runtime, params.Get(1)), count)));
 }
 
 Value StringFilter(Runtime& runtime, Value self, const Args& args) {
@@ -88,12 +88,13 @@ Value IndentFilter(Runtime& runtime, Value self, const Args& args) {
     if (i == 0 ? first : (blank || line->size > 0)) out.AppendStr(indent);
     out.AppendStr(line);
   }
-  return Value::Of(out.Finish());
+  return Value::Of(Like(runtime, self.str, out.Finish()));
 }
 
 Value CenterFilter(Runtime& runtime, Value self, const Args& args) {
   const Params params("center", args, {"width"});
-  return Value::Of(Pad(runtime, ToFlatStr(runtime, self), params.Int(0, 80), nullptr, '^'));
+  const Str* text = ToFlatStr(runtime, self);
+  return Value::Of(Like(runtime, text, Pad(runtime, text, params.Int(0, 80), nullptr, '^')));
 }
 
 Value WordCountFilter(Runtime& runtime, Value self, const Args& args) {
@@ -113,9 +114,6 @@ Value WordCountFilter(Runtime& runtime, Value self, const Args& args) {
 
 Value TruncateFilter(Runtime& runtime, Value self, const Args& args) {
   const Params params("truncate", args, {"length", "killwords", "end", "leeway"});
-  if (self.is_undefined()) RaiseUndefined(self);
-  if (!self.is_string()) Raise(kBadArgument, "truncate needs a string");
-  const Str* text = Flat(runtime.arena, self.str);
   const Str* end = params.OptionalStr(runtime, 2);
   if (end == nullptr) end = MakeStr(runtime.arena, "...", true);
   const int64_t length = params.Int(0, 255), end_length = Length(runtime, Value::Of(end));
@@ -123,12 +121,12 @@ Value TruncateFilter(Runtime& runtime, Value self, const Args& args) {
   if (length < end_length || leeway < 0)
     Raise(kBadArgument, "truncate got a length that is too small");
   if (Length(runtime, self) - leeway <= length) return self;
-  const Str* cut = SliceOf(runtime, Value::Of(text), Value::None(), Value::Int(length - end_length),
-                           Value::None())
-                       .str;
-  const size_t blank = params.Truthy(1, false) ? kNone : cut->view().rfind(' ');
-  if (blank != kNone) cut = Slice(runtime.arena, cut, 0, blank);
-  return Value::Of(Concat(runtime.arena, cut, end));
+  if (!self.is_string()) Raise(kBadArgument, "truncate needs a string");
+  const Str* cut =
+      SliceOf(runtime, self, Value::None(), Value::Int(length - end_length), Value::None()).str;
+  const size_t blank = params.Truthy(1, false) ? kNotFound : cut->view().rfind(' ');
+  if (blank != kNotFound) cut = Slice(runtime.arena, cut, 0, blank);
+  return Arithmetic(runtime, Op::kAdd, Value::Of(cut), Value::Of(end));
 }
 
 Value FormatFilter(Runtime& runtime, Value self, const Args& args) {
@@ -146,57 +144,67 @@ Value FormatFilter(Runtime& runtime, Value self, const Args& args) {
   return FormatPercent(runtime, format, Value::Of(dict));
 }
 
-// Replaces single bytes by words, each with its byte's origin.
-template <typename WordOf>
-const Str* MapBytes(Runtime& runtime, const Str* text, WordOf&& word_of) {
-  runtime.ChargeBytes(text->size * 4);
-  StrBuilder out(runtime.arena);
-  ForEachRun(text, 0, text->size, [&](std::string_view piece, bool trusted) {
-    std::string mapped;
-    for (const char c : piece) word_of(c, mapped);
-    out.Append(mapped, trusted);
-  });
-  return out.Finish();
-}
-
 Value EscapeFilter(Runtime& runtime, Value self, const Args& args) {
   Params("escape", args, {});
-  return Value::Of(MapBytes(runtime, ToFlatStr(runtime, self), [](char c, std::string& out) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      default:
-        out.push_back(c);
+  return Value::Of(EscapeHtml(runtime, ToStr(runtime, self)));
+}
+
+Value ForceEscapeFilter(Runtime& runtime, Value self, const Args& args) {
+  Params("forceescape", args, {});
+  return Value::Of(EscapeHtml(runtime, AsPlain(runtime, ToStr(runtime, self))));
+}
+
+Value SafeFilter(Runtime& runtime, Value self, const Args& args) {
+  Params("safe", args, {});
+  return Value::Of(AsMarkup(runtime, ToStr(runtime, self)));
+}
+
+// Percent encoding: of a whole text, or of a name or value of a query.
+void AppendUrlQuoted(Runtime& runtime, StrBuilder& out, Value value, bool query) {
+  const Str* text = ToFlatStr(runtime, value);
+  runtime.ChargeBytes(text->size * 4);
+  ForEachRun(text, 0, text->size, [&](std::string_view piece, bool trusted) {
+    std::string mapped;
+    for (const char c : piece) {
+      const auto byte = static_cast<uint8_t>(c);
+      const bool plain = (byte < 0x80 && IsAlnum(byte)) ||
+                         std::string_view("_.-~").find(c) != kNotFound || (c == '/' && !query);
+      if (plain) {
+        mapped.push_back(c);
+      } else if (c == ' ' && query) {
+        mapped.push_back('+');
+      } else {
+        mapped += fmt::format("%{:02X}", byte);
+      }
     }
-  }));
+    out.Append(mapped, trusted);
+  });
 }
 
 Value UrlEncodeFilter(Runtime& runtime, Value self, const Args& args) {
   Params("urlencode", args, {});
-  if (self.kind == Kind::kDict || self.kind == Kind::kSeq) {
-    Raise(kBadArgument, "urlencode needs a string");
+  StrBuilder out(runtime.arena);
+  if (self.is_string() || !IsIterable(self)) {
+    AppendUrlQuoted(runtime, out, self, false);
+    return Value::Of(out.Finish());
   }
-  return Value::Of(MapBytes(runtime, ToFlatStr(runtime, self), [](char c, std::string& out) {
-    const auto byte = static_cast<uint8_t>(c);
-    if ((byte < 0x80 && IsAlnum(byte)) || std::string_view("_.-~/").find(c) != kNone) {
-      out.push_back(c);
-    } else {
-      out += fmt::format("%{:02X}", byte);
-    }
-  }));
+  const auto pair = [&](Value name, Value value) {
+    if (out.size() > 0) out.Append('&', true);
+    AppendUrlQuoted(runtime, out, name, true);
+    out.Append('=', true);
+    AppendUrlQuoted(runtime, out, value, true);
+  };
+  if (self.kind == Kind::kDict) {
+    for (const auto& [name, value] : self.dict->entries) pair(name, value);
+    return Value::Of(out.Finish());
+  }
+  for (const Value& item : Items(runtime, self)) {
+    runtime.Charge();
+    const auto parts = IsIterable(item) ? Items(runtime, item) : std::span<const Value>();
+    if (parts.size() != 2) Raise(kBadArgument, "urlencode needs a string, a mapping or pairs");
+    pair(parts[0], parts[1]);
+  }
+  return Value::Of(out.Finish());
 }
 
 constexpr Builtin kTextFilters[] = {{"upper", CaseFilter<Case::kUpper>},
@@ -206,7 +214,7 @@ constexpr Builtin kTextFilters[] = {{"upper", CaseFilter<Case::kUpper>},
                                     {"trim", TrimFilter},
                                     {"replace", ReplaceFilter},
                                     {"string", StringFilter},
-                                    {"safe", StringFilter},
+                                    {"safe", SafeFilter},
                                     {"tojson", ToJsonFilter},
                                     {"indent", IndentFilter},
                                     {"center", CenterFilter},
@@ -215,7 +223,7 @@ constexpr Builtin kTextFilters[] = {{"upper", CaseFilter<Case::kUpper>},
                                     {"format", FormatFilter},
                                     {"escape", EscapeFilter},
                                     {"e", EscapeFilter},
-                                    {"forceescape", EscapeFilter},
+                                    {"forceescape", ForceEscapeFilter},
                                     {"urlencode", UrlEncodeFilter}};
 
 }  // namespace

@@ -10,7 +10,6 @@
 namespace vivace::jinja {
 namespace {
 
-constexpr size_t kNone = std::string_view::npos;
 constexpr char32_t kSigma = 0x3A3, kFinalSigma = 0x3C2;
 
 // Python writes a sigma that ends a word as the final one.
@@ -51,7 +50,7 @@ std::vector<size_t> FindAll(std::string_view text, std::string_view word, int64_
   while (static_cast<int64_t>(found.size()) < limit) {
     const size_t at =
         from_right ? FindTextLast(text, word, 0, end) : FindText(text, word, begin, end);
-    if (at == kNone) break;
+    if (at == kNotFound) break;
     found.push_back(at);
     (from_right ? end : begin) = from_right ? at : at + word.size();
   }
@@ -102,7 +101,53 @@ bool IsLineEnd(char32_t c) {
          c == 0x2029;
 }
 
+const Str* WithMarkup(Runtime& runtime, const Str* text, bool markup) {
+  if (text->markup == markup) return text;
+  Str* copy = runtime.arena.New<Str>(*Flat(runtime.arena, text));
+  copy->markup = markup;
+  return copy;
+}
+
+std::string_view HtmlEscape(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '\'':
+      return "&#39;";
+    case '"':
+      return "&#34;";
+    default:
+      return {};
+  }
+}
+
 }  // namespace
+
+const Str* AsMarkup(Runtime& runtime, const Str* text) { return WithMarkup(runtime, text, true); }
+const Str* AsPlain(Runtime& runtime, const Str* text) { return WithMarkup(runtime, text, false); }
+const Str* Like(Runtime& runtime, const Str* model, const Str* result) {
+  return WithMarkup(runtime, result, model->markup);
+}
+
+const Str* EscapeHtml(Runtime& runtime, const Str* text) {
+  if (text->markup) return text;
+  text = Flat(runtime.arena, text);
+  runtime.ChargeBytes(text->size * 4);
+  StrBuilder out(runtime.arena);
+  ForEachRun(text, 0, text->size, [&](std::string_view piece, bool trusted) {
+    std::string mapped;
+    for (const char c : piece) {
+      const std::string_view word = HtmlEscape(c);
+      word.empty() ? mapped.push_back(c) : static_cast<void>(mapped.append(word));
+    }
+    out.Append(mapped, trusted);
+  });
+  return AsMarkup(runtime, out.Finish());
+}
 
 const Str* MapCase(Runtime& runtime, const Str* text, Case mode) {
   bool previous_cased = false, first = true;
@@ -110,8 +155,11 @@ const Str* MapCase(Runtime& runtime, const Str* text, Case mode) {
   return MapCodePoints(
       runtime, text, [&](char32_t code, size_t begin, size_t next, std::string& out) {
         const bool lower = mode == Case::kLower || (mode == Case::kTitle && previous_cased) ||
-                           (mode == Case::kCapitalize && !first);
-        if (mode == Case::kUpper) {
+                           (mode == Case::kCapitalize && !first) ||
+                           (mode == Case::kSwap && IsUpper(code));
+        if (mode == Case::kSwap && !IsUpper(code)) {
+          IsLower(code) ? AppendUpper(code, out) : AppendUtf8(code, out);
+        } else if (mode == Case::kUpper) {
           AppendUpper(code, out);
         } else if (!lower) {
           AppendTitle(code, out);
@@ -164,16 +212,17 @@ const Str* Strip(Runtime& runtime, const Str* text, const Str* chars, bool left,
 }
 
 size_t FindText(std::string_view text, std::string_view word, size_t begin, size_t end) {
-  if (begin > end || word.size() > end - begin) return kNone;
+  if (begin > end || word.size() > end - begin) return kNotFound;
   if (word.empty()) return begin;
   const void* hit = memmem(text.data() + begin, end - begin, word.data(), word.size());
-  return hit == nullptr ? kNone : static_cast<size_t>(static_cast<const char*>(hit) - text.data());
+  return hit == nullptr ? kNotFound
+                        : static_cast<size_t>(static_cast<const char*>(hit) - text.data());
 }
 
 size_t FindTextLast(std::string_view text, std::string_view word, size_t begin, size_t end) {
-  if (begin > end || word.size() > end - begin) return kNone;
+  if (begin > end || word.size() > end - begin) return kNotFound;
   const size_t at = text.substr(begin, end - begin).rfind(word);
-  return at == kNone ? kNone : at + begin;
+  return at == kNotFound ? kNotFound : at + begin;
 }
 
 const Str* Replace(Runtime& runtime, const Str* text, const Str* old_text, const Str* new_text,
@@ -196,7 +245,7 @@ const Str* Replace(Runtime& runtime, const Str* text, const Str* old_text, const
   size_t at = 0;
   for (int64_t done = 0; done < limit; ++done) {
     const size_t hit = FindText(text->view(), old_text->view(), at, text->size);
-    if (hit == kNone) break;
+    if (hit == kNotFound) break;
     runtime.ChargeItems(1 + text->runs.size());
     out.AppendSlice(text, at, hit);
     out.AppendStr(new_text);

@@ -148,10 +148,18 @@ enum class SeqKind : uint8_t {
   kDictItems
 };
 
+// The error that the next item of a generator raises: filters that make one run at once here, and
+// in jinja2 only when somebody reads what they make.
+struct PendingError {
+  const char* reason;
+  std::string_view message;
+};
+
 struct Seq {
   Seq(SeqKind seq_kind, std::pmr::memory_resource* memory) : kind(seq_kind), items(memory) {}
   SeqKind kind;
-  size_t consumed = 0;  // of a generator
+  size_t consumed = 0;                    // of a generator
+  const PendingError* failure = nullptr;  // of a generator, after its last item
   std::pmr::vector<Value> items;
   bool is_tuple() const { return kind == SeqKind::kTuple || kind == SeqKind::kGroup; }
 };

@@ -1,10 +1,10 @@
-#include "cli/sse_reader.h"
+#include "base/sse_reader.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace vivace::cli {
+namespace vivace {
 namespace {
 
 TEST(SseReader, AnyCutGivesTheSameEvents) {
@@ -31,4 +31,4 @@ TEST(SseReader, BoundsALine) {
 }
 
 }  // namespace
-}  // namespace vivace::cli
+}  // namespace vivace

@@ -1,0 +1,63 @@
+#include "bench/prompt_maker.h"
+
+#include <ctime>
+#include <utility>
+
+namespace vivace::bench {
+
+Result<std::vector<TokenId>> PromptMaker::Render(const boost::json::array& messages) {
+  if (!template_) {
+    if (text_.chat_template_source.empty()) {
+      return Fail(ErrorCode::kUnsupported, "no_chat_template", "",
+                  "the dataset has messages and the model brings no chat template; take a dataset "
+                  "of texts");
+    }
+    VIVACE_ASSIGN(ChatTemplate parsed, ChatTemplate::Parse(text_.chat_template_source));
+    template_.emplace(std::move(parsed));
+  }
+  const Tokenizer& tokenizer = *text_.tokenizer;
+  const auto text_of = [&](std::optional<TokenId> id) {
+    return id ? std::string(tokenizer.TokenBytes(*id)) : "";
+  };
+  ChatRenderInput input;
+  input.messages = messages;
+  input.bos_token = text_of(tokenizer.bos());
+  input.eos_token = text_of(tokenizer.eos());
+  const std::time_t now = std::time(nullptr);
+  localtime_r(&now, &input.now);
+  VIVACE_ASSIGN(const RenderedPrompt rendered, template_->Render(input));
+  return tokenizer.EncodeSegments(rendered.text, rendered.segments);
+}
+
+Result<std::vector<TokenId>> PromptMaker::Prompt(const load::PlannedRequest& turn,
+                                                 Conversation* conversation) {
+  if (const auto* messages = std::get_if<load::Messages>(&turn.prompt)) {
+    for (const load::Message& message : *messages) {
+      conversation->messages.push_back(
+          boost::json::object{{"role", message.role}, {"content", message.content}});
+    }
+    return Render(conversation->messages);
+  }
+  std::vector<TokenId> tokens = conversation->tokens;
+  if (const auto* ids = std::get_if<load::PromptIds>(&turn.prompt)) {
+    tokens.insert(tokens.end(), ids->begin(), ids->end());
+  } else {
+    const EncodeOptions options{.add_special_tokens = tokens.empty()};
+    const auto added = text_.tokenizer->Encode(std::get<std::string>(turn.prompt), options);
+    tokens.insert(tokens.end(), added.begin(), added.end());
+  }
+  return tokens;
+}
+
+void PromptMaker::Answer(const load::PlannedRequest& turn, std::span<const TokenId> prompt,
+                         std::span<const TokenId> answer, Conversation* conversation) const {
+  if (std::holds_alternative<load::Messages>(turn.prompt)) {
+    conversation->messages.push_back(boost::json::object{
+        {"role", "assistant"}, {"content", text_.tokenizer->Decode(answer, true)}});
+    return;
+  }
+  conversation->tokens.assign(prompt.begin(), prompt.end());
+  conversation->tokens.insert(conversation->tokens.end(), answer.begin(), answer.end());
+}
+
+}  // namespace vivace::bench

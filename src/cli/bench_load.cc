@@ -1,0 +1,219 @@
+#include "cli/bench_load.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "load/client/server_facts.h"
+#include "load/client/server_tokens.h"
+#include "load/report/report.h"
+#include "load/validity.h"
+
+namespace vivace::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr useconds_t kPollUs = 250'000;
+
+bool MayYetCome(const Error& error) {
+  return error.reason == "no_answer" || error.reason == "not_ready";
+}
+
+std::string Details(const load::LiveFigures& live) {
+  return fmt::format("  {} of {} done{}, {} running, {:.0f} tok/s, {:.0f} s",
+                     live.completed + live.failed, live.total,
+                     live.failed > 0 ? fmt::format(" ({} failed)", live.failed) : "", live.running,
+                     live.output_per_s, live.elapsed_s);
+}
+
+std::string FileName(const ReportOptions& options, const load::RunResult& run) {
+  const auto seconds = static_cast<std::time_t>(run.started_unix_ms / 1'000);
+  std::string model = fs::path(run.model).filename().string();
+  std::string name = fmt::format(
+      "{}-{}qps{}-{}-{:%Y%m%d-%H%M%S}.json", options.label.empty() ? "openai" : options.label,
+      run.request_rate > 0 ? fmt::format("{:g}", run.request_rate) : "inf",
+      run.max_concurrency > 0 ? fmt::format("-concurrency{}", run.max_concurrency) : "", model,
+      fmt::gmtime(seconds));
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+tl::unexpected<Error> CannotWrite(const std::string& path) {
+  return Fail(ErrorCode::kIo, "cannot_write", "", "{}: cannot be written; is its folder there?",
+              path);
+}
+
+Status Write(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return CannotWrite(path);
+  fmt::print(stderr, "wrote {}\n", path);
+  return {};
+}
+
+Status CheckFolder(const std::string& path) {
+  std::error_code error;
+  fs::path folder = fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0 ||
+      fs::is_directory(path, error)) {
+    return CannotWrite(path);
+  }
+  return {};
+}
+
+}  // namespace
+
+// ---- The server ----
+
+// The first signal while something is measured ends that; otherwise there is nothing to keep.
+void LoadBench::OnSignal() {
+  if (!measuring_.load() || stop_.exchange(true)) _exit(kExitInterrupted);
+}
+
+Result<std::unique_ptr<LoadBench>> LoadBench::Open(const LoadOptions& options) {
+  BlockSignals();
+  std::unique_ptr<LoadBench> bench(new LoadBench(options));
+  bench->signals_ =
+      std::make_unique<SignalThread>([self = bench.get()](int, int) { self->OnSignal(); });
+  VIVACE_RETURN_IF_ERROR(bench->Connect());
+  return bench;
+}
+
+Status LoadBench::Connect() {
+  settings_.target = options_.target;
+  settings_.body = options_.body;
+  settings_.ready_timeout_s = options_.ready_timeout_s;
+  settings_.request_timeout_s = options_.request_timeout_s;
+  settings_.stop = &stop_;
+  load::Fetcher fetch(options_.target);
+  if (settings_.body.model.empty()) {
+    const int64_t give_up_ns =
+        SteadyNanos() + static_cast<int64_t>(options_.ready_timeout_s * kNanosPerSecond);
+    auto model = load::OnlyModel(&fetch);
+    while (!model && MayYetCome(model.error()) && SteadyNanos() < give_up_ns) {
+      usleep(kPollUs);
+      model = load::OnlyModel(&fetch);
+    }
+    if (!model) return tl::unexpected<Error>(std::move(model.error()));
+    settings_.body.model = std::move(*model);
+  }
+  load::PlannedRequest short_one;
+  short_one.prompt = "Hello";
+  short_one.output_tokens = 1;
+  VIVACE_ASSIGN(settings_.body, load::Prepare(settings_, short_one));
+  environment_ = load::ClientFacts();
+  environment_.merge(load::ServerFacts(&fetch, settings_.body.model));
+  for (const auto& [key, value] : options_.report.metadata) environment_[key] = value;
+  return OpenCounter();
+}
+
+Status LoadBench::OpenCounter() {
+  if (!options_.tokenizer.empty()) {
+    VIVACE_ASSIGN(counter_, load::MakeFileCounter(options_.tokenizer));
+    return {};
+  }
+  auto counter = load::MakeServerCounter(options_.target, settings_.body.model);
+  if (counter) {
+    counter_ = std::move(*counter);
+  } else {
+    fmt::print(stderr,
+               "note: lengths of prompts are approximate, because the server does not say what its "
+               "tokens are ({}); give its --tokenizer\n",
+               counter.error().message);
+  }
+  return {};
+}
+
+// ---- A run ----
+
+std::vector<double> LoadBench::ArrivalsOf(const load::Workload& workload,
+                                          const Point& point) const {
+  const bool ramps = options_.arrivals.ramp != load::ArrivalOptions::Ramp::kNone;
+  if (point.rate <= 0 && !ramps) return {};
+  load::ArrivalOptions arrivals = options_.arrivals;
+  arrivals.rate = point.rate;
+  arrivals.seed += point.seed_offset;
+  return load::Arrivals(arrivals, load::CountStarts(workload));
+}
+
+Result<load::RunResult> LoadBench::Run(const Point& point) {
+  load::DatasetOptions dataset = options_.dataset;
+  dataset.num_prompts = point.num_prompts;
+  dataset.seed += point.seed_offset;
+  Progress progress(point.label.empty() ? "measuring" : point.label);
+  VIVACE_ASSIGN(const load::Workload workload, load::MakeWorkload(dataset, counter_.get()));
+  load::RunOptions run;
+  run.label = point.label;
+  run.arrivals_s = ArrivalsOf(workload, point);
+  run.max_concurrency = point.concurrency;
+  run.request_rate = point.rate;
+  run.burstiness = options_.arrivals.burstiness;
+  run.num_warmups = options_.num_warmups;
+  run.drain_timeout_s = options_.drain_timeout_s;
+  run.sample_server = options_.server_metrics;
+  run.promises = point.promises;
+  run.environment = environment_;
+  if (options_.progress) {
+    run.on_progress = [&progress](const load::LiveFigures& live) {
+      progress.Update(static_cast<uint64_t>(live.completed + live.failed),
+                      static_cast<uint64_t>(live.total), Details(live));
+    };
+  }
+  measuring_ = true;
+  auto result = load::Run(settings_, run, workload);
+  progress.Clear();
+  return result;
+}
+
+// ---- Reports ----
+
+Status CheckReports(const ReportOptions& options) {
+  for (const std::string& path : {options.json, options.csv, options.html}) {
+    if (!path.empty()) VIVACE_RETURN_IF_ERROR(CheckFolder(path));
+  }
+  if (!options.save_result && !options.save_detailed && options.result_filename.empty()) return {};
+  std::error_code ignored;
+  if (!options.result_dir.empty()) fs::create_directories(options.result_dir, ignored);
+  return CheckFolder((fs::path(options.result_dir) / "result.json").string());
+}
+
+Status WriteReports(const ReportOptions& options, const std::vector<load::RunResult>& runs) {
+  if (runs.empty()) return {};
+  if (!options.json.empty()) {
+    VIVACE_RETURN_IF_ERROR(Write(options.json, load::ReportJson(runs, /*detailed=*/true) + "\n"));
+  }
+  if (!options.csv.empty()) VIVACE_RETURN_IF_ERROR(Write(options.csv, load::ReportCsv(runs)));
+  if (!options.html.empty()) VIVACE_RETURN_IF_ERROR(Write(options.html, load::ReportHtml(runs)));
+  if (!options.save_result && !options.save_detailed && options.result_filename.empty()) return {};
+  for (const load::RunResult& run : runs) {
+    const bool named = runs.size() == 1 && !options.result_filename.empty();
+    const fs::path path =
+        fs::path(options.result_dir) / (named ? options.result_filename : FileName(options, run));
+    VIVACE_RETURN_IF_ERROR(
+        Write(path.string(), load::ReportJson({run}, options.save_detailed) + "\n"));
+  }
+  return {};
+}
+
+int ExitCodeOf(const std::vector<load::RunResult>& runs, bool interrupted) {
+  if (interrupted) return kExitInterrupted;
+  for (const load::RunResult& run : runs) {
+    if (!load::InvalidBecause(run).empty()) return kExitRefused;
+  }
+  return 0;
+}
+
+}  // namespace vivace::cli

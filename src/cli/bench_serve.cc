@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/load_limits.h"
+#include "cli/bench_commands.h"
+#include "cli/bench_load.h"
+#include "cli/commands.h"
+#include "cli/value_flags.h"
+#include "load/report/report.h"
+#include "load/slo.h"
+
+namespace vivace::cli {
+namespace {
+
+struct Options {
+  LoadOptions load;
+  std::vector<double> rates;
+  std::vector<int32_t> concurrencies;
+  std::vector<load::Promise> goodput;
+};
+
+// Each run has another seed, far from those of its neighbours on the command line.
+constexpr uint64_t kSeedStep = 1'000'003;
+
+Status StoreRates(const std::string& text, std::vector<double>* rates) {
+  VIVACE_ASSIGN(const std::vector<double> more, ParseRates(text, "request-rate"));
+  rates->insert(rates->end(), more.begin(), more.end());
+  return {};
+}
+
+Status StoreConcurrencies(const std::string& text, std::vector<int32_t>* to) {
+  VIVACE_ASSIGN(const std::vector<int32_t> counts, ParseCounts(text, "max-concurrency"));
+  for (const int32_t count : counts) {
+    if (count > limits::kMaxLoadConcurrency) {
+      return BadValue("max-concurrency", text,
+                      fmt::format("numbers from 1 to {}", limits::kMaxLoadConcurrency));
+    }
+    to->push_back(count);
+  }
+  return {};
+}
+
+std::vector<Flag> LoadPointFlags(Options* o) {
+  load::ArrivalOptions* arrivals = &o->load.arrivals;
+  return {{"request-rate", "LIST", "inf",
+           "requests a second, sent whether or not others are answered: 1,2,4 or inf",
+           [o](const std::string& text) { return StoreRates(text, &o->rates); }},
+          {"max-concurrency", "LIST", "unlimited",
+           "requests under way at once, the next when one ends: 1,8,64",
+           [o](const std::string& text) { return StoreConcurrencies(text, &o->concurrencies); }},
+          {"ramp-up-strategy", "NAME", "", "linear or exponential: the rate rises during the run",
+           [arrivals](const std::string& text) -> Status {
+             using Ramp = load::ArrivalOptions::Ramp;
+             if (text != "linear" && text != "exponential") {
+               return BadValue("ramp-up-strategy", text, "linear or exponential");
+             }
+             arrivals->ramp = text == "linear" ? Ramp::kLinear : Ramp::kExponential;
+             return {};
+           }},
+          NumberFlag("ramp-up-start-rps", "R", "from so many requests a second",
+                     &arrivals->ramp_from, 0.001, limits::kMaxLoadRate),
+          NumberFlag("ramp-up-end-rps", "R", "to so many", &arrivals->ramp_to, 0.001,
+                     limits::kMaxLoadRate),
+          {"goodput", "FIGURE:MS", "",
+           "count requests that keep all of these, such as ttft:200 tpot:50",
+           [o](const std::string& text) -> Status {
+             VIVACE_ASSIGN(const auto more, load::ParsePromises(text, "goodput"));
+             o->goodput.insert(o->goodput.end(), more.begin(), more.end());
+             return {};
+           }}};
+}
+
+Command MakeCommand(Options* options) {
+  Command command = {
+      .name = "bench serve",
+      .positional = "",
+      .summary =
+          "Measures a server that speaks OpenAI's API: ours or any other, on this machine or "
+          "elsewhere.",
+      .details =
+          "Lists run one after another, each with prompts of its own. Latencies count from when a "
+          "request was due.\nCtrl-C ends a run and keeps what was measured. Exit code 1: a run is "
+          "not valid (over 1 % failed, or this\nprogram was the bottleneck); the reports are "
+          "written all the same.\n\n"
+          "Examples:\n"
+          "  vivace bench serve --max-concurrency 1,8,32 --num-prompts 200 --ignore-eos\n"
+          "  vivace bench serve --base-url http://host:8000 --request-rate 2,4 --goodput ttft:200 "
+          "tpot:50\n"
+          "  vivace bench serve --dataset-name sharegpt --dataset-path chats.json "
+          "--apply-chat-template --output-html report.html",
+      .flags = {}};
+  command.flags = LoadPointFlags(options);
+  for (Flag& flag : LoadFlags(&options->load)) command.flags.push_back(std::move(flag));
+  for (Flag& flag : ReportFlags(&options->load.report)) command.flags.push_back(std::move(flag));
+  return command;
+}
+
+Status Finish(Options* o) {
+  const load::ArrivalOptions& arrivals = o->load.arrivals;
+  const bool ramps = arrivals.ramp != load::ArrivalOptions::Ramp::kNone;
+  if (ramps && !o->rates.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, "flag_conflict", "request-rate",
+                "--request-rate and --ramp-up-strategy contradict each other: a ramp has its own "
+                "rates");
+  }
+  if (ramps != (arrivals.ramp_from > 0 && arrivals.ramp_to > 0)) {
+    return Fail(ErrorCode::kInvalidArgument, "flag_conflict", "ramp-up-strategy",
+                "--ramp-up-strategy, --ramp-up-start-rps and --ramp-up-end-rps go together");
+  }
+  if (o->rates.empty()) o->rates.push_back(0);
+  if (o->concurrencies.empty()) o->concurrencies.push_back(0);
+  if (o->rates.size() * o->concurrencies.size() > limits::kMaxBenchCases) {
+    return Fail(ErrorCode::kInvalidArgument, "bad_value", "request-rate",
+                "{} rates by {} concurrencies are more than {} runs", o->rates.size(),
+                o->concurrencies.size(), limits::kMaxBenchCases);
+  }
+  VIVACE_RETURN_IF_ERROR(FinishLoadOptions(&o->load));
+  return CheckReports(o->load.report);
+}
+
+std::string LabelOf(const Options& o, double rate, int32_t concurrency) {
+  if (!o.load.report.label.empty() && o.rates.size() * o.concurrencies.size() == 1) {
+    return o.load.report.label;
+  }
+  if (o.load.arrivals.ramp != load::ArrivalOptions::Ramp::kNone) {
+    return fmt::format("rate {:g} to {:g}/s", o.load.arrivals.ramp_from, o.load.arrivals.ramp_to);
+  }
+  std::string label = rate > 0 ? fmt::format("rate {:g}/s", rate) : "";
+  if (concurrency > 0) label += fmt::format("{}c={}", label.empty() ? "" : ", ", concurrency);
+  return label.empty() ? "all at once" : label;
+}
+
+// What was measured before a fault is kept.
+Status RunAll(const Options& o, LoadBench* bench, std::vector<load::RunResult>* runs) {
+  uint64_t number = 0;
+  for (const int32_t concurrency : o.concurrencies) {
+    for (const double rate : o.rates) {
+      VIVACE_ASSIGN(load::RunResult run,
+                    bench->Run({.rate = rate,
+                                .concurrency = concurrency,
+                                .num_prompts = static_cast<size_t>(o.load.num_prompts),
+                                .seed_offset = kSeedStep * number++,
+                                .label = LabelOf(o, rate, concurrency),
+                                .promises = o.goodput}));
+      runs->push_back(std::move(run));
+      if (bench->interrupted()) return {};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+int BenchServe(std::span<const std::string> args) {
+  Options options;
+  const auto parsed = ParseFlags(MakeCommand(&options), RepeatFlags(args, kLoadLists));
+  if (!parsed) return Refuse(parsed.error());
+  if (parsed->help) return 0;
+  if (!parsed->positionals.empty()) {
+    fmt::print(stderr,
+               "vivace: '{}' is no flag; the server is named by --base-url (`vivace bench serve "
+               "--help`)\n",
+               parsed->positionals[0]);
+    return kExitUsage;
+  }
+  if (const Status finished = Finish(&options); !finished) return Refuse(finished.error());
+  auto bench = LoadBench::Open(options.load);
+  if (!bench) return Refuse(bench.error());
+  std::vector<load::RunResult> runs;
+  const Status ran = RunAll(options, bench->get(), &runs);
+  if (!runs.empty()) fmt::print("{}", load::TerminalTable(runs, options.load.report.compat));
+  const Status written = WriteReports(options.load.report, runs);
+  if (!ran) return Refuse(ran.error());
+  if (!written) return Refuse(written.error());
+  if ((*bench)->interrupted()) {
+    fmt::print(stderr, "vivace: interrupted; the figures are of what was measured until then\n");
+  }
+  return ExitCodeOf(runs, (*bench)->interrupted());
+}
+
+}  // namespace vivace::cli

@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/load_limits.h"
+#include "base/log.h"
+#include "bench/offline.h"
+#include "bench/offline_report.h"
+#include "cli/bench_commands.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/offline_setup.h"
+#include "cli/progress.h"
+#include "cli/serve_options.h"
+#include "cli/traffic_flags.h"
+#include "cli/value_flags.h"
+#include "load/figures.h"
+
+namespace vivace::cli {
+namespace {
+
+struct Options {
+  EngineConfig engine;
+  HubOptions hub;
+  load::DatasetOptions dataset;
+  bench::OfflineOptions run;
+  bool limits = true;
+  std::string output_json;
+};
+
+Command MakeCommand(Options* options) {
+  options->dataset.token_ids = true;
+  Command command = {
+      .name = "bench throughput",
+      .positional = "MODEL",
+      .summary = "Computes a whole dataset in process, all of it at once, and says how fast.",
+      .details =
+          DatasetHelp() +
+          "\nThe rest are flags of `vivace serve`. Ctrl-C ends it with what was measured.\n\n"
+          "Examples:\n"
+          "  vivace bench throughput model.gguf --num-prompts 64 --input-len 128 "
+          "--output-len 64\n"
+          "  vivace bench throughput model.gguf --dataset-name sharegpt --dataset-path "
+          "FILE --output-json result.json",
+      .flags = OfflineDatasetFlags(&options->dataset),
+      .takes_config = true};
+  const auto add = [&](Flag flag) { command.flags.push_back(std::move(flag)); };
+  add(PromptsFlag(&options->dataset.num_prompts, "1000", "requests"));
+  add(CountFlag("n", "answers to each prompt", &options->run.num_choices, 1, limits::kMaxChoices));
+  add(CountFlag("max-concurrency", "requests at a time; 0: all of them",
+                &options->run.max_concurrency, 0, limits::kMaxLoadConcurrency));
+  for (Flag& flag : OfflineSamplingFlags(&options->run.temperature, &options->run.ignore_eos))
+    add(std::move(flag));
+  add({"limits", "", "on", "measure the machine too, and say what share of its limit was reached",
+       StoreSwitch(&options->limits)});
+  add({"output-json", "FILE", "", "the figures as JSON", StoreText(&options->output_json)});
+  for (Flag& flag : EngineFlags(&options->engine)) add(std::move(flag));
+  for (Flag& flag : WeightCacheFlags(&options->engine)) add(std::move(flag));
+  for (Flag& flag : HubFlags(&options->hub)) add(std::move(flag));
+  return command;
+}
+
+Result<bench::ThroughputReport> Measure(Options* options, const std::string& argument,
+                                        const StopFlag& stop) {
+  VIVACE_ASSIGN(const OpenedModel model, OpenForOffline(argument, options->hub, &options->engine));
+  VIVACE_ASSIGN(const auto limits, LimitsFor(options->limits, options->engine, model.file));
+  VIVACE_ASSIGN(const auto engine, bench::OfflineEngine::Load(options->engine, model.file,
+                                                              model.text, options->limits));
+  bench::TokenizerCounter counter(model.text.tokenizer, engine->engine().limits().vocab);
+  options->dataset.seed = options->engine.seed;
+  options->run.seed = options->engine.seed;
+  VIVACE_ASSIGN(const load::Workload workload, load::MakeWorkload(options->dataset, &counter));
+  Progress progress("measuring");
+  options->run.stop = stop.flag();
+  options->run.progress = [&](size_t done, size_t total) { progress.Update(done, total); };
+  VIVACE_ASSIGN(const bench::OfflineRun run, engine->Run(workload, options->run));
+  progress.Clear();
+  VIVACE_ASSIGN(const auto limit, LimitOfRun(limits, options->engine, model.file, *engine));
+  const LoadPlan& plan = engine->plan();
+  return bench::ThroughputReport{.model = argument,
+                                 .isa = std::string(Name(plan.ops->isa)),
+                                 .kv_dtype = std::string(kernels::Name(plan.memory.kv.dtype)),
+                                 .workload = workload.name,
+                                 .threads = plan.threads,
+                                 .max_num_seqs = plan.memory.limits.max_sequences,
+                                 .max_num_batched_tokens = plan.memory.limits.max_batched_tokens,
+                                 .elapsed_s = run.elapsed_s,
+                                 .figures = load::ComputeFigures(run.records, {}),
+                                 .use = run.use,
+                                 .limit = limit};
+}
+
+}  // namespace
+
+int BenchThroughput(std::span<const std::string> args) {
+  Options options;
+  const auto parsed = ParseFlags(MakeCommand(&options), args);
+  if (!parsed) return Refuse(parsed.error());
+  if (parsed->help) return 0;
+  if (parsed->positionals.size() != 1) {
+    fmt::print(stderr, "vivace: give one model (`vivace bench throughput --help`)\n");
+    return kExitUsage;
+  }
+  StopFlag stop;
+  log::Configure({.level = log::Level::kWarn});  // figures are what is wanted
+  const auto report = Measure(&options, parsed->positionals[0], stop);
+  if (!report) return Refuse(report.error());
+  fmt::print("{}", bench::Text(*report));
+  if (!options.output_json.empty()) {
+    const Status written = WriteTextFile(options.output_json, bench::Json(*report));
+    if (!written) return Refuse(written.error());
+  }
+  if (stop.stopped()) {
+    fmt::print(stderr, "vivace: interrupted: these are the figures of what had ended by then\n");
+    return kExitInterrupted;
+  }
+  if (report->limit) {
+    const Status checked = bench::CheckFraction(*report->limit);
+    if (!checked) return Refuse(checked.error());
+  }
+  return 0;
+}
+
+}  // namespace vivace::cli

@@ -1,0 +1,70 @@
+#include "cli/offline_setup.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <utility>
+
+#include "base/file_io.h"
+#include "cli/commands.h"
+#include "engine/load_engine.h"
+#include "engine/load_plan.h"
+
+namespace vivace::cli {
+namespace {
+
+bench::OfflineLimit LimitOf(const bench::MachineLimits& limits,
+                            const bench::OfflineEngine& engine) {
+  bench::OfflineLimit limit{.least_s = engine.LeastSeconds(limits)};
+  for (const bench::RecordedStep& step : engine.steps())
+    limit.steps_s += static_cast<double>(step.ns) * 1e-9;
+  return limit;
+}
+
+}  // namespace
+
+void StopFlag::OnSignal(int count) {
+  if (count > 1) _exit(kExitInterrupted);
+  stop_ = true;
+}
+
+Result<OpenedModel> OpenForOffline(const std::string& argument, const HubOptions& hub,
+                                   EngineConfig* config) {
+  VIVACE_ASSIGN(const ModelArgument model, ResolveModel(argument, hub));
+  config->model = model.path;
+  VIVACE_RETURN_IF_ERROR(Validate(*config));
+  VIVACE_ASSIGN(model::ModelFile file, OpenModel(*config));
+  VIVACE_ASSIGN(ModelText text, ReadModelText(file));
+  return OpenedModel{std::move(file), std::move(text)};
+}
+
+Result<std::optional<bench::MachineLimits>> LimitsFor(bool wanted, const EngineConfig& config,
+                                                      const model::ModelFile& file) {
+  if (!wanted) return std::optional<bench::MachineLimits>();
+  VIVACE_ASSIGN(const LoadPlan plan, PlanLoad(config, file, AvailableMemory()));
+  VIVACE_ASSIGN(auto limits, bench::MeasureLimits(
+                                 {.threads = plan.threads, .working_sets = {plan.weight_bytes}}));
+  return std::optional<bench::MachineLimits>(std::move(limits));
+}
+
+Result<std::optional<bench::OfflineLimit>> LimitOfRun(
+    const std::optional<bench::MachineLimits>& limits, const EngineConfig& config,
+    const model::ModelFile& file, const bench::OfflineEngine& engine) {
+  if (!limits) return std::optional<bench::OfflineLimit>();
+  std::optional<bench::OfflineLimit> limit = LimitOf(*limits, engine);
+  if (!bench::CheckFraction(*limit)) {
+    VIVACE_ASSIGN(const auto again, LimitsFor(true, config, file));
+    limit = LimitOf(bench::Better(*limits, *again), engine);
+  }
+  return limit;
+}
+
+Status WriteTextFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text << '\n';
+  file.close();
+  if (!file) return IoFault(path);
+  return {};
+}
+
+}  // namespace vivace::cli

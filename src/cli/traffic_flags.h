@@ -1,0 +1,24 @@
+// The flags that say what an offline benchmark or `vivace tune` computes: a dataset and its
+// lengths, by vLLM's names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/flags.h"
+#include "load/datasets/dataset.h"
+
+namespace vivace::cli {
+
+// `options` holds the defaults. `--input-len` and `--random-input-len` are one flag, and so on.
+std::vector<Flag> OfflineDatasetFlags(load::DatasetOptions* options);
+
+// --temperature and --ignore-eos, for runs in process.
+std::vector<Flag> OfflineSamplingFlags(float* temperature, bool* ignore_eos);
+
+Flag PromptsFlag(size_t* to, std::string default_text, std::string help);
+
+// The kinds of datasets, a line each, for --help.
+std::string DatasetHelp();
+
+}  // namespace vivace::cli

@@ -1,0 +1,212 @@
+#include "load/client/dispatcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/load_limits.h"
+
+namespace vivace::load {
+namespace {
+
+// More events than this many times max_tokens, and some, is a stream that does not end.
+constexpr int64_t kEventsPerToken = 2;
+constexpr int64_t kSpareEvents = 256;
+
+}  // namespace
+
+std::vector<Chain> ChainsOf(const Workload& workload) {
+  std::vector<Chain> chains;
+  std::unordered_map<int32_t, size_t> of_conversation;
+  for (size_t i = 0; i < workload.requests.size(); ++i) {
+    const PlannedRequest& request = workload.requests[i];
+    if (request.conversation >= 0) {
+      const auto [found, is_new] = of_conversation.emplace(request.conversation, chains.size());
+      if (!is_new) {
+        chains[found->second].requests.push_back(static_cast<int32_t>(i));
+        continue;
+      }
+    }
+    chains.push_back({.requests = {static_cast<int32_t>(i)}, .at_s = request.at_s});
+  }
+  std::stable_sort(chains.begin(), chains.end(),
+                   [](const Chain& a, const Chain& b) { return a.at_s < b.at_s; });
+  return chains;
+}
+
+Dispatcher::Dispatcher(Session* session, const BodyWriter& body, const Workload& workload,
+                       std::span<const double> arrivals_s, Options options)
+    : session_(session),
+      body_(body),
+      workload_(workload),
+      arrivals_s_(arrivals_s),
+      options_(std::move(options)),
+      chains_(ChainsOf(workload)),
+      chains_left_(chains_.size()) {
+  const bool is_trace = !chains_.empty() && chains_.back().at_s >= 0;
+  closed_loop_ = arrivals_s_.empty() && !is_trace && options_.max_concurrency > 0;
+  MakeRecords();
+}
+
+void Dispatcher::MakeRecords() {
+  records_.resize(workload_.requests.size());
+  for (size_t i = 0; i < records_.size(); ++i) {
+    const PlannedRequest& request = workload_.requests[i];
+    records_[i].index = static_cast<int32_t>(i);
+    records_[i].conversation = request.conversation;
+    records_[i].wanted_prompt_tokens = request.prompt_tokens;
+    records_[i].wanted_output_tokens = body_.sets_length() ? request.output_tokens : 0;
+    records_[i].cached_tokens = -1;
+  }
+}
+
+// ---- When ----
+
+int64_t Dispatcher::DueOf(double at_s) const {
+  return start_ns_ + static_cast<int64_t>(at_s * kNanosPerSecond);
+}
+
+double Dispatcher::ArrivalOf(size_t chain) const {
+  if (chain < arrivals_s_.size()) return arrivals_s_[chain];
+  return std::max(chains_[chain].at_s, 0.0);
+}
+
+void Dispatcher::Start(int64_t start_ns) {
+  start_ns_ = start_ns;
+  if (closed_loop_) {
+    session_->loop()->At(start_ns, [this, start_ns] { FillPlaces(start_ns); });
+  } else {
+    ArmArrival();
+  }
+}
+
+void Dispatcher::ArmArrival() {
+  if (next_chain_ == chains_.size()) return;
+  arrival_ = session_->loop()->At(DueOf(ArrivalOf(next_chain_)), [this] {
+    arrival_ = {};
+    OnArrival();
+  });
+}
+
+void Dispatcher::OnArrival() {
+  const Due due = {&chains_[next_chain_], DueOf(ArrivalOf(next_chain_))};
+  ++next_chain_;
+  ArmArrival();
+  if (waiting_.empty() && HasPlace()) {
+    Begin(due.chain, due.scheduled_ns);
+  } else {
+    waiting_.push_back(due);
+  }
+}
+
+// `free_ns`: since when there is a place.
+void Dispatcher::FillPlaces(int64_t free_ns) {
+  while (HasPlace()) {
+    if (!waiting_.empty()) {
+      const Due due = waiting_.front();
+      waiting_.pop_front();
+      Begin(due.chain, due.scheduled_ns);
+    } else if (closed_loop_ && next_chain_ < chains_.size()) {
+      Begin(&chains_[next_chain_++], free_ns);
+    } else {
+      return;
+    }
+  }
+}
+
+// ---- One chain ----
+
+void Dispatcher::Begin(const Chain* chain, int64_t scheduled_ns) {
+  auto active = std::make_unique<Active>();
+  active->chain = chain;
+  active->transfer = session_->Acquire();
+  active->at = active_.size();
+  active_.push_back(std::move(active));
+  SendTurn(active_.back().get(), scheduled_ns);
+}
+
+int64_t Dispatcher::MostEvents(const PlannedRequest& request) const {
+  if (!body_.sets_length() || request.output_tokens <= 0) return limits::kMaxLoadEvents;
+  return std::min(limits::kMaxLoadEvents, kEventsPerToken * request.output_tokens + kSpareEvents);
+}
+
+void Dispatcher::SendTurn(Active* active, int64_t scheduled_ns) {
+  const int32_t index = active->chain->requests[active->turn];
+  const PlannedRequest& request = workload_.requests[static_cast<size_t>(index)];
+  RequestRecord& record = records_[static_cast<size_t>(index)];
+  record.scheduled_ns = scheduled_ns;
+  const bool goes_on = active->turn + 1 < active->chain->requests.size();
+  Transfer::Request sent = {
+      .body = body_.Write(request, active->turn == 0 ? nullptr : &active->history),
+      .id = options_.id_prefix.empty() ? "" : fmt::format("{}{}", options_.id_prefix, index),
+      .timeout_s = options_.request_timeout_s,
+      .options = {
+          .keep_text = goes_on, .max_events = MostEvents(request), .live_tokens = &live_tokens_}};
+  active->transfer->Send(std::move(sent), &record, [this, active] { OnAnswer(active); });
+  last_sent_ns_ = record.sent_ns;
+}
+
+void Dispatcher::OnAnswer(Active* active) {
+  const auto index = static_cast<size_t>(active->chain->requests[active->turn]);
+  const RequestRecord& record = records_[index];
+  const bool completed = record.outcome == Outcome::kCompleted;
+  ++(completed ? completed_ : failed_);
+  if (++active->turn == active->chain->requests.size()) return EndChain(active, record.ended_ns);
+  if (!completed) {
+    LeaveOut(*active->chain, active->turn, "an earlier turn of its conversation failed");
+    return EndChain(active, record.ended_ns);
+  }
+  active->history.Add(workload_.requests[index], active->transfer->answer().text());
+  const auto next = static_cast<size_t>(active->chain->requests[active->turn]);
+  const int64_t due_ns = std::max(record.ended_ns, workload_.requests[next].at_s >= 0
+                                                       ? DueOf(workload_.requests[next].at_s)
+                                                       : int64_t{0});
+  active->timer = session_->loop()->At(due_ns, [this, active, due_ns] {
+    active->timer = {};
+    SendTurn(active, due_ns);
+  });
+}
+
+void Dispatcher::EndChain(Active* active, int64_t ended_ns) {
+  session_->Release(active->transfer);
+  const size_t at = active->at;
+  std::swap(active_[at], active_.back());
+  active_[at]->at = at;
+  active_.pop_back();
+  --chains_left_;
+  FillPlaces(ended_ns);
+}
+
+// ---- The end ----
+
+void Dispatcher::LeaveOut(const Chain& chain, size_t from_turn, const std::string& reason) {
+  for (size_t i = from_turn; i < chain.requests.size(); ++i) {
+    RequestRecord& record = records_[static_cast<size_t>(chain.requests[i])];
+    record.outcome = Outcome::kNotRun;
+    record.reason = reason;
+    if (record.scheduled_ns == 0) record.scheduled_ns = SteadyNanos();
+  }
+}
+
+void Dispatcher::Stop(const std::string& reason) {
+  session_->loop()->Cancel(&arrival_);
+  for (const auto& active : active_) {
+    session_->loop()->Cancel(&active->timer);
+    if (active->transfer->busy()) {
+      active->transfer->Abort(Outcome::kNotRun, reason);
+      ++active->turn;
+    }
+    LeaveOut(*active->chain, active->turn, reason);
+    session_->Release(active->transfer);
+  }
+  active_.clear();
+  for (const Due& due : waiting_) LeaveOut(*due.chain, 0, reason);
+  waiting_.clear();
+  for (; next_chain_ < chains_.size(); ++next_chain_) LeaveOut(chains_[next_chain_], 0, reason);
+  chains_left_ = 0;
+}
+
+}  // namespace vivace::load

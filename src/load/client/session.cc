@@ -1,0 +1,65 @@
+#include "load/client/session.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace vivace::load {
+namespace {
+
+constexpr int64_t kOtherDescriptors = 64;
+constexpr int kFewKept = 16;
+
+Status MakeRoom(int64_t connections) {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return {};
+  const auto wanted = static_cast<rlim_t>(connections + kOtherDescriptors);
+  if (files.rlim_cur >= wanted) return {};
+  const rlim_t hard = files.rlim_max;
+  files.rlim_cur = std::min(wanted, hard);
+  setrlimit(RLIMIT_NOFILE, &files);
+  if (hard >= wanted) return {};
+  return Fail(ErrorCode::kResourceExhausted, "too_few_files", "max-concurrency",
+              "up to {} connections at once need as many open files, and this process may have {} "
+              "(ulimit -n): lower --max-concurrency, or --num-prompts where there is none",
+              connections, hard);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::Create(const Target& target, int64_t connections) {
+  VIVACE_RETURN_IF_ERROR(MakeRoom(connections));
+  std::unique_ptr<Session> session(new Session(target));
+  VIVACE_ASSIGN(session->loop_, EventLoop::Create());
+  const int64_t kept = std::clamp<int64_t>(connections + 1, kFewKept, 1 << 20);
+  VIVACE_ASSIGN(session->driver_, CurlDriver::Create(session->loop_.get(), static_cast<int>(kept)));
+  return session;
+}
+
+Transfer* Session::Acquire() {
+  if (free_.empty()) {
+    transfers_.push_back(std::make_unique<Transfer>(target_, loop_.get(), driver_.get()));
+    return transfers_.back().get();
+  }
+  Transfer* transfer = free_.back();
+  free_.pop_back();
+  return transfer;
+}
+
+Heartbeat::Heartbeat(EventLoop* loop, int64_t interval_ns, std::function<void()> work)
+    : loop_(loop), interval_ns_(interval_ns), work_(std::move(work)), next_ns_(SteadyNanos()) {
+  Arm();
+}
+
+void Heartbeat::Arm() {
+  next_ns_ = std::max(next_ns_ + interval_ns_, SteadyNanos());
+  timer_ = loop_->At(next_ns_, [this] {
+    timer_ = {};
+    Arm();
+    work_();
+  });
+}
+
+}  // namespace vivace::load

@@ -1,0 +1,158 @@
+#include "tune/candidate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace vivace::tune {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+load::Distribution Of(double p99) { return {.n = 10, .mean = p99 / 2, .p50 = p99 / 2, .p99 = p99}; }
+
+Measured RunWith(double throughput, double ttft, double itl) {
+  Measured measured;
+  measured.figures.requests = measured.figures.completed = 10;
+  measured.figures.output_throughput = throughput;
+  measured.figures.ttft_ms = Of(ttft);
+  measured.figures.itl_ms = Of(itl);
+  measured.figures.e2el_ms = Of(ttft + 10 * itl);
+  return measured;
+}
+
+Candidate Tried(std::vector<Measured> runs, const Objective& objective) {
+  Candidate candidate{.setting = {}};
+  for (Measured& run : runs) candidate.trials.push_back({.setting = {}, .measured = run});
+  Summarise(objective, &candidate);
+  return candidate;
+}
+
+const Objective kThroughput({}, false);
+
+TEST(Objective, IsThroughputUnlessARateIsGiven) {
+  EXPECT_EQ(kThroughput.Of(RunWith(100, 1, 1).figures, false).value, 100);
+  const Objective latency({}, true);
+  EXPECT_GT(latency.Of(RunWith(100, 10, 1).figures, false).value,
+            latency.Of(RunWith(100, 20, 1).figures, false).value);
+}
+
+TEST(Objective, ABrokenPromiseCostsMoreThanHalf) {
+  const auto slo = load::ParseSlos("p99:ttft:500 p99:itl:50", "slo");
+  ASSERT_TRUE(slo);
+  const Objective objective(*slo, true);
+  const Score kept = objective.Of(RunWith(100, 499, 50).figures, false);
+  EXPECT_TRUE(kept.kept);
+  EXPECT_EQ(kept.value, 100);
+  const Score broken = objective.Of(RunWith(100, 501, 50).figures, false);
+  EXPECT_FALSE(broken.kept);
+  EXPECT_LT(broken.value, 50);
+  EXPECT_THAT(broken.broken[0], HasSubstr("p99 ttft is 501 ms, not 500"));
+  // The further off, the worse.
+  EXPECT_LT(objective.Of(RunWith(100, 900, 50).figures, false).value, broken.value);
+  EXPECT_LT(objective.Of(RunWith(100, 501, 80).figures, false).value, broken.value);
+  EXPECT_FALSE(objective.Of(RunWith(100, 1, 1).figures, /*partial=*/true).kept);
+}
+
+TEST(Objective, NothingCompletedIsNothing) {
+  Measured none = RunWith(100, 1, 1);
+  none.figures.completed = 0;
+  EXPECT_EQ(kThroughput.Of(none.figures, false).value, 0);
+}
+
+TEST(Candidate, IsTheTrialInTheMiddle) {
+  const Candidate c =
+      Tried({RunWith(90, 1, 1), RunWith(110, 3, 1), RunWith(100, 2, 1)}, kThroughput);
+  EXPECT_EQ(c.measured.figures.output_throughput, 100);
+  EXPECT_EQ(c.score, 100);
+}
+
+TEST(Candidate, TheFrontIsWhatNothingBeats) {
+  std::vector<Candidate> all;
+  all.push_back(Tried({RunWith(100, 50, 10)}, kThroughput));  // fast
+  all.push_back(Tried({RunWith(80, 20, 10)}, kThroughput));   // soon
+  all.push_back(Tried({RunWith(80, 30, 10)}, kThroughput));   // beaten by the one before
+  all.push_back(Tried({RunWith(60, 90, 2)}, kThroughput));    // smooth
+  all.push_back(Candidate{.setting = {}});                    // not measured
+  MarkFront(&all);
+  EXPECT_TRUE(all[0].front);
+  EXPECT_TRUE(all[1].front);
+  EXPECT_FALSE(all[2].front);
+  EXPECT_TRUE(all[3].front);
+  EXPECT_FALSE(all[4].front);
+}
+
+TEST(Candidate, ErrorsOfForecastsAreMedians) {
+  std::vector<Candidate> all;
+  for (const double forecast : {90.0, 100.0, 150.0}) {
+    all.push_back(Tried({RunWith(100, 50, 10)}, kThroughput));
+    all.back().forecast = RunWith(forecast, 25, 10);
+  }
+  const ForecastError error = ErrorOfForecasts(all);
+  EXPECT_EQ(error.n, 3u);
+  EXPECT_NEAR(error.throughput, 0.1, 1e-9);
+  EXPECT_NEAR(error.worst_throughput, 0.5, 1e-9);
+  EXPECT_NEAR(error.p99_ttft, 0.5, 1e-9);
+  EXPECT_EQ(ErrorOfForecasts({}).n, 0u);
+}
+
+TEST(Setting, NamesAndSpaces) {
+  EXPECT_EQ(Name(Setting{.max_num_seqs = 8, .max_num_batched_tokens = 256, .max_itl_ms = 0}),
+            "8 sequences, 256 tokens, itl any, cache auto, 1 thread");
+  EXPECT_THAT(ThreadChoices(8), ::testing::ElementsAre(8, 7, 6, 4));
+  EXPECT_THAT(ThreadChoices(1), ::testing::ElementsAre(1));
+  Space space;
+  EXPECT_FALSE(SettingsOf(space));  // no threads
+  space.threads = {2, 1};
+  EXPECT_EQ(SettingsOf(space)->size(), 8u * 7 * 5 * 2);
+  space.threads.assign(100, 1);
+  EXPECT_FALSE(SettingsOf(space));
+}
+
+TEST(Trial, IsReadBackAsWritten) {
+  Trial trial{.setting = {.max_num_seqs = 8, .max_itl_ms = 12.5, .threads = 3},
+              .measured = RunWith(123.5, 40, 7),
+              .took_s = 2};
+  trial.setting.kv_cache_dtype = kernels::KvDType::kI8;
+  trial.measured.use.mean_batch = 3.5;
+  trial.measured.use.preemptions = 4;
+  trial.steps = {
+      {.shape = {.decodes = 3, .decode_context = 90, .prompt_rows = 5}, .seconds = 0.01}};
+  const auto text = boost::json::serialize(ToJson(trial));
+  const auto read = TrialFromJson(boost::json::parse(text));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->setting, trial.setting);
+  EXPECT_EQ(read->measured.figures.output_throughput, 123.5);
+  EXPECT_EQ(read->measured.figures.ttft_ms.p99, 40);
+  EXPECT_EQ(read->measured.use.mean_batch, 3.5);
+  EXPECT_EQ(read->measured.use.preemptions, 4);
+  ASSERT_EQ(read->steps.size(), 1u);
+  EXPECT_EQ(read->steps[0].shape.decode_context, 90);
+  EXPECT_EQ(read->took_s, 2);
+}
+
+TEST(Trial, DamageIsRefused) {
+  const boost::json::object good =
+      ToJson(Trial{.setting = {}, .measured = RunWith(1, 1, 1), .took_s = 1});
+  ASSERT_TRUE(TrialFromJson(good));
+  const auto with = [&](std::string_view name, boost::json::value value) {
+    boost::json::object object = good;
+    object[name] = std::move(value);
+    return object;
+  };
+  EXPECT_FALSE(TrialFromJson(with("setting", 3)));
+  EXPECT_FALSE(TrialFromJson(with("measured", boost::json::object())));
+  EXPECT_FALSE(TrialFromJson(with("took_s", "long")));
+  EXPECT_FALSE(TrialFromJson(with("steps", boost::json::array{boost::json::array{1, 2}})));
+  EXPECT_FALSE(
+      TrialFromJson(with("steps", boost::json::array{boost::json::array{1e300, 2, 3, 4, 5, 6}})));
+  boost::json::object setting = good.at("setting").get_object();
+  setting["max_num_seqs"] = -1;
+  EXPECT_FALSE(TrialFromJson(with("setting", setting)));
+  setting["max_num_seqs"] = 1e300;
+  EXPECT_FALSE(TrialFromJson(with("setting", setting)));
+  EXPECT_FALSE(TrialFromJson(boost::json::array()));
+}
+
+}  // namespace
+}  // namespace vivace::tune

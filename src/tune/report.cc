@@ -1,0 +1,299 @@
+#include "tune/report.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+#include "base/file_io.h"
+
+namespace vivace::tune {
+namespace {
+
+namespace json = boost::json;
+namespace fs = std::filesystem;
+
+constexpr size_t kShown = 12;  // rows of the terminal's table
+
+// Measured candidates, best first.
+std::vector<size_t> Ranked(const TuneResult& result) {
+  std::vector<size_t> ranked;
+  for (size_t i = 0; i < result.candidates.size(); ++i)
+    if (result.candidates[i].tried()) ranked.push_back(i);
+  std::ranges::stable_sort(ranked, std::greater(),
+                           [&](size_t i) { return result.candidates[i].score; });
+  return ranked;
+}
+
+bool BeatsDefaults(const TuneResult& result) {
+  return result.winner != result.defaults &&
+         std::ranges::count(result.rivals, result.defaults) == 0;
+}
+
+double Gain(const TuneResult& result) {
+  const double before = result.candidates[result.defaults].score;
+  return before > 0 ? result.candidates[result.winner].score / before - 1 : 0;
+}
+
+std::string Percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
+
+// One JSON value on lines of its own: members of the outermost objects are to be read by people.
+void Pretty(const json::value& value, int depth, std::string* out) {
+  const std::string indent(static_cast<size_t>(depth) * 2 + 2, ' ');
+  if (const json::object* object = value.if_object(); object != nullptr && !object->empty()) {
+    *out += "{\n";
+    bool first = true;
+    for (const auto& [name, member] : *object) {
+      *out += first ? "" : ",\n";
+      first = false;
+      *out += indent + json::serialize(json::value(name)) + ": ";
+      Pretty(member, depth + 1, out);
+    }
+    *out += "\n" + indent.substr(2) + "}";
+  } else if (value.is_double()) {
+    *out += fmt::format("{}", value.get_double());
+  } else {
+    *out += json::serialize(value);
+  }
+}
+
+std::string Now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc);
+}
+
+}  // namespace
+
+std::string TerminalTable(const TuneResult& result) {
+  const std::vector<size_t> ranked = Ranked(result);
+  if (ranked.empty()) return "nothing was measured\n";
+  std::string out = fmt::format(
+      "{:>5} {:>7} {:>7} {:>6} {:>8} | {:>8} {:>9} {:>8} {:>6} {:>6} {:>7} {:>8} | {:>6} {:>9}\n",
+      "seqs", "tokens", "itl", "cache", "threads", "out t/s", "p99 TTFT", "p99 ITL", "batch",
+      "queue", "set back", "step ms", "trials", "forecast");
+  const auto row = [&](size_t i) {
+    const Candidate& c = result.candidates[i];
+    const load::Figures& f = c.measured.figures;
+    out += fmt::format(
+        "{:>5} {:>7} {:>7} {:>6} {:>8} | {:>8.1f} {:>9.1f} {:>8.1f} {:>6.1f} {:>6.1f} {:>7} "
+        "{:>8.2f} | {:>6} {:>9.1f}{}{}{}\n",
+        c.setting.max_num_seqs, c.setting.max_num_batched_tokens, ItlName(c.setting.max_itl_ms),
+        KvName(c.setting), c.setting.threads, f.output_throughput, f.ttft_ms.p99, f.itl_ms.p99,
+        c.measured.use.mean_batch, c.measured.use.mean_waiting, c.measured.use.preemptions,
+        c.measured.use.mean_step_ms, c.trials.size(), c.forecast.figures.output_throughput,
+        i == result.winner && result.any ? "  <- best" : "",
+        i == result.defaults ? "  (defaults)" : "",
+        c.broken.empty() ? "" : fmt::format("  {}", fmt::join(c.broken, ", ")));
+  };
+  for (size_t n = 0; n < std::min(kShown, ranked.size()); ++n) row(ranked[n]);
+  const auto defaults = std::ranges::find(ranked, result.defaults);
+  if (defaults != ranked.end() && static_cast<size_t>(defaults - ranked.begin()) >= kShown)
+    row(result.defaults);
+  return out;
+}
+
+std::vector<std::string> Reasons(const TuneResult& result) {
+  std::vector<std::string> reasons;
+  if (!result.any) return reasons;
+  const Candidate& w = result.candidates[result.winner];
+  const Candidate& d = result.candidates[result.defaults];
+  const bench::EngineUse& use = w.measured.use;
+  reasons.push_back(fmt::format(
+      "It computes {:.1f} answers at once (of {} allowed, most {}), {:.1f} tokens in a step of "
+      "{:.2f} ms; "
+      "{:.1f} requests wait on average, {} preemption{}.",
+      use.mean_batch, w.setting.max_num_seqs, use.peak_batch, use.mean_step_tokens,
+      use.mean_step_ms, use.mean_waiting, use.preemptions, use.preemptions == 1 ? "" : "s"));
+  if (result.winner == result.defaults) {
+    reasons.emplace_back("These are the defaults of `vivace serve`: nothing measured is better.");
+  } else if (d.tried()) {
+    const bench::EngineUse& before = d.measured.use;
+    reasons.push_back(fmt::format(
+        "Against the defaults ({}): {} of the score; batch {:.1f} instead of {:.1f}, queue {:.1f} "
+        "instead of {:.1f}, preemptions {} instead of {}, steps {:.2f} ms instead of {:.2f}, p99 "
+        "TTFT "
+        "{:.0f} ms instead of {:.0f}, p99 ITL {:.1f} ms instead of {:.1f}.",
+        Name(d.setting), Percent(Gain(result)), use.mean_batch, before.mean_batch, use.mean_waiting,
+        before.mean_waiting, use.preemptions, before.preemptions, use.mean_step_ms,
+        before.mean_step_ms, w.measured.figures.ttft_ms.p99, d.measured.figures.ttft_ms.p99,
+        w.measured.figures.itl_ms.p99, d.measured.figures.itl_ms.p99));
+    if (!BeatsDefaults(result)) {
+      reasons.push_back(fmt::format(
+          "That is no clear difference: one trial varies by {:.1f} %. The defaults serve as well.",
+          result.noise * 100));
+    }
+  }
+  std::vector<std::string> others;
+  for (const size_t i : result.rivals)
+    if (i != result.defaults) others.push_back(Name(result.candidates[i].setting));
+  if (!others.empty())
+    reasons.push_back(fmt::format("Not clearly worse: {}.", fmt::join(others, "; ")));
+  if (w.alike > 1) {
+    reasons.push_back(fmt::format(
+        "{} settings would behave alike under this traffic: their bounds are never met.", w.alike));
+  }
+  if (!w.kept)
+    reasons.push_back(fmt::format("No setting keeps the promise: {}.", fmt::join(w.broken, ", ")));
+  return reasons;
+}
+
+namespace {
+
+json::object CandidateJson(const TuneResult& result, size_t i) {
+  const Candidate& c = result.candidates[i];
+  json::object object = {
+      {"setting", ToJson(c.setting)},
+      {"alike", c.alike},
+      {"forecast",
+       {{"score", c.forecast_score.value},
+        {"output_throughput", c.forecast.figures.output_throughput},
+        {"p99_ttft_ms", c.forecast.figures.ttft_ms.p99},
+        {"p99_itl_ms", c.forecast.figures.itl_ms.p99}}},
+      {"trials", c.trials.size()},
+  };
+  if (!c.trials.empty() && !c.tried()) object["error"] = c.trials.front().error;
+  if (!c.tried()) return object;
+  object["score"] = c.score;
+  object["kept"] = c.kept;
+  object["on_front"] = c.front;
+  object["winner"] = result.any && i == result.winner;
+  object["defaults"] = i == result.defaults;
+  object["measured"] = ToJson(c.measured);
+  json::array scores;
+  for (const Trial& trial : c.trials) scores.push_back(trial.measured.figures.output_throughput);
+  object["output_throughputs"] = std::move(scores);
+  return object;
+}
+
+}  // namespace
+
+std::string ParetoJson(const TuneResult& result, const ReportOptions& options) {
+  json::object object = {{"vivace", VIVACE_VERSION},
+                         {"command", options.command},
+                         {"model", result.model},
+                         {"machine", result.machine},
+                         {"workload", result.workload},
+                         {"requests", result.requests},
+                         {"objective", result.objective},
+                         {"unit", result.unit},
+                         {"settings", result.settings},
+                         {"left_out", result.left_out},
+                         {"trials", result.trials},
+                         {"spent_s", result.spent_s},
+                         {"interrupted", result.interrupted},
+                         {"why_done", result.why_done},
+                         {"noise", result.noise},
+                         {"step_error", result.step_error},
+                         {"forecast_error",
+                          {{"n", result.error.n},
+                           {"output_throughput", result.error.throughput},
+                           {"worst_output_throughput", result.error.worst_throughput},
+                           {"p99_ttft", result.error.p99_ttft},
+                           {"p99_itl", result.error.p99_itl}}}};
+  if (result.any) {
+    object["winner"] = ToJson(result.candidates[result.winner].setting);
+    object["gain_over_defaults"] = Gain(result);
+    json::array reasons;
+    for (const std::string& reason : Reasons(result)) reasons.push_back(json::value(reason));
+    object["reasons"] = std::move(reasons);
+  }
+  json::array candidates;
+  for (const size_t i : Ranked(result)) candidates.push_back(CandidateJson(result, i));
+  for (size_t i = 0; i < result.candidates.size(); ++i)
+    if (!result.candidates[i].tried()) candidates.push_back(CandidateJson(result, i));
+  object["candidates"] = std::move(candidates);
+  return json::serialize(object);
+}
+
+std::string ParetoCsv(const TuneResult& result) {
+  std::string out =
+      "max_num_seqs,max_num_batched_tokens,max_itl_ms,kv_cache_dtype,threads,score,"
+      "output_throughput,total_throughput,p50_ttft_ms,p99_ttft_ms,p50_itl_ms,p99_itl_ms,"
+      "p99_tpot_ms,mean_e2el_ms,mean_batch,mean_waiting,preemptions,mean_step_ms,trials,"
+      "forecast_output_throughput,kept,on_front,winner,defaults\n";
+  for (const size_t i : Ranked(result)) {
+    const Candidate& c = result.candidates[i];
+    const load::Figures& f = c.measured.figures;
+    const bench::EngineUse& use = c.measured.use;
+    out += fmt::format(
+        "{},{},{},{},{},{:.6g},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:."
+        "3f},"
+        "{},{:.4f},{},{:.3f},{},{},{},{}\n",
+        c.setting.max_num_seqs, c.setting.max_num_batched_tokens, c.setting.max_itl_ms,
+        KvName(c.setting), c.setting.threads, c.score, f.output_throughput, f.total_throughput,
+        f.ttft_ms.p50, f.ttft_ms.p99, f.itl_ms.p50, f.itl_ms.p99, f.tpot_ms.p99, f.e2el_ms.mean,
+        use.mean_batch, use.mean_waiting, use.preemptions, use.mean_step_ms, c.trials.size(),
+        c.forecast.figures.output_throughput, c.kept, c.front, result.any && i == result.winner,
+        i == result.defaults);
+  }
+  return out;
+}
+
+std::string ConfigJson(const TuneResult& result, const ReportOptions& options) {
+  const Candidate& winner = result.candidates[result.winner];
+  const load::Figures& f = winner.measured.figures;
+  json::object config = {{"model", options.model}};
+  for (const auto& [name, value] : options.fixed) config[name] = value;
+  config["max-num-seqs"] = winner.setting.max_num_seqs;
+  config["max-num-batched-tokens"] = winner.setting.max_num_batched_tokens;
+  config["max-itl"] = winner.setting.max_itl_ms;
+  config["kv-cache-dtype"] = KvName(winner.setting);
+  config["threads"] = winner.setting.threads;
+  json::object provenance = {{"written_by", fmt::format("vivace tune {}", VIVACE_VERSION)},
+                             {"written_at", Now()},
+                             {"command", options.command},
+                             {"machine", result.machine},
+                             {"workload", result.workload},
+                             {"requests", result.requests},
+                             {"objective", result.objective},
+                             {"score", winner.score},
+                             {"unit", result.unit},
+                             {"defaults_score", result.candidates[result.defaults].score},
+                             {"clearly_better_than_defaults", BeatsDefaults(result)},
+                             {"promise_kept", winner.kept},
+                             {"output_tokens_per_second", f.output_throughput},
+                             {"p99_ttft_ms", f.ttft_ms.p99},
+                             {"p99_itl_ms", f.itl_ms.p99},
+                             {"trials", result.trials},
+                             {"ended_because", result.why_done}};
+  config["provenance"] = std::move(provenance);
+  std::string text;
+  Pretty(config, 0, &text);
+  return text;
+}
+
+namespace {
+
+Status WriteWhole(const fs::path& path, const std::string& text) {
+  const std::string part = path.string() + ".part";
+  {
+    std::ofstream file(part, std::ios::binary | std::ios::trunc);
+    file << text;
+    if (!text.ends_with('\n')) file << '\n';
+    file.close();
+    if (!file) return IoFault(part);
+  }
+  if (std::rename(part.c_str(), path.string().c_str()) != 0) return IoFault(path.string());
+  return {};
+}
+
+}  // namespace
+
+Status WriteReports(const TuneResult& result, const ReportOptions& options) {
+  const fs::path out = options.out;
+  VIVACE_RETURN_IF_ERROR(WriteWhole(out / "pareto.json", ParetoJson(result, options)));
+  VIVACE_RETURN_IF_ERROR(WriteWhole(out / "pareto.csv", ParetoCsv(result)));
+  VIVACE_RETURN_IF_ERROR(WriteWhole(out / "report.html", ReportHtml(result, options)));
+  if (!result.any) return {};
+  return WriteWhole(out / "vivace.json", ConfigJson(result, options));
+}
+
+}  // namespace vivace::tune

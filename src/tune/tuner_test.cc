@@ -1,0 +1,167 @@
+#include "tune/tuner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "engine/testing/tiny_model.h"
+#include "tune/report.h"
+
+namespace vivace::tune {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A tiny model, and a space of four settings.
+class TunerTest : public ::testing::Test {
+ protected:
+  TunerTest() {
+    auto text = ReadModelText(model_.file());
+    VIVACE_CHECK(text.has_value());
+    text_ = std::move(*text);
+    options_.engine.model = model_.file().path();
+    options_.engine.num_kv_blocks = 256;
+    options_.engine.threads = 1;
+    options_.engine.isa = Isa::kReference;
+    options_.space = {.max_num_seqs = {2, 8},
+                      .max_num_batched_tokens = {64},
+                      .max_itl_ms = {0, 50},
+                      .kv_cache_dtypes = {std::nullopt},
+                      .threads = {1}};
+    options_.dataset.num_prompts = 12;
+    options_.dataset.input_len = 12;
+    options_.dataset.output_len = 6;
+    options_.dataset.token_ids = true;
+    options_.max_concurrency = 4;
+    options_.budget_s = 1.2;
+    options_.out = out_;
+  }
+  ~TunerTest() override { std::filesystem::remove_all(out_); }
+
+  TuneResult Run() {
+    auto result = RunTune(options_, model_.file(), text_);
+    if (result) return std::move(*result);
+    ADD_FAILURE() << result.error().message;
+    return {};
+  }
+  std::string File(const std::string& name) const {
+    std::ifstream file(out_ + "/" + name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  const std::string out_ =
+      (std::filesystem::temp_directory_path() / ("vivace_tune_" + std::to_string(getpid())))
+          .string();
+  testing::TinyModel model_;
+  ModelText text_;
+  TuneOptions options_;
+};
+
+TEST_F(TunerTest, MeasuresAndReports) {
+  const TuneResult result = Run();
+  ASSERT_TRUE(result.any);
+  EXPECT_GT(result.trials, 1);
+  EXPECT_TRUE(result.candidates[result.defaults].tried());
+  EXPECT_EQ(result.candidates[result.defaults].setting, SettingOf(options_.engine));
+  const Candidate& winner = result.candidates[result.winner];
+  EXPECT_EQ(winner.measured.figures.completed, 12);
+  EXPECT_EQ(winner.measured.figures.output_tokens, 12 * 6);
+  EXPECT_GT(winner.score, 0);
+  EXPECT_FALSE(Reasons(result).empty());
+
+  const ReportOptions report{.command = "vivace tune <x>",
+                             .model = "a & b.gguf",
+                             .fixed = {{"max-model-len", "128"}},
+                             .out = out_};
+  ASSERT_TRUE(WriteReports(result, report));
+  const auto config = boost::json::parse(File("vivace.json")).get_object();
+  EXPECT_EQ(config.at("model"), boost::json::value("a & b.gguf"));
+  EXPECT_EQ(config.at("max-model-len"), boost::json::value("128"));
+  EXPECT_EQ(config.at("max-num-seqs"), boost::json::value(winner.setting.max_num_seqs));
+  EXPECT_EQ(config.at("provenance").at("unit"), boost::json::value("tok/s"));
+  const auto pareto = boost::json::parse(File("pareto.json")).get_object();
+  EXPECT_EQ(pareto.at("candidates").get_array().size(), result.candidates.size());
+  EXPECT_EQ(pareto.at("winner"), boost::json::value(ToJson(winner.setting)));
+  EXPECT_THAT(File("pareto.csv"), HasSubstr("max_num_seqs,"));
+  const std::string html = File("report.html");
+  EXPECT_THAT(html, HasSubstr("<svg"));
+  EXPECT_THAT(html, HasSubstr("a &amp; b.gguf"));
+  EXPECT_THAT(html, HasSubstr("vivace tune &lt;x&gt;"));
+  EXPECT_THAT(TerminalTable(result), HasSubstr("<- best"));
+}
+
+TEST_F(TunerTest, GoesOnFromItsJournal) {
+  const TuneResult first = Run();
+  options_.budget_s += 0.8;
+  const TuneResult second = Run();
+  EXPECT_TRUE(second.resumed);
+  EXPECT_GE(second.trials, first.trials);
+  EXPECT_EQ(second.requests, first.requests);
+  // Nothing was timed twice.
+  size_t calibrations = 0;
+  std::ifstream journal(out_ + "/journal.jsonl");
+  for (std::string line; std::getline(journal, line);)
+    calibrations += line.find("\"calibration\"") != std::string::npos;
+  EXPECT_EQ(calibrations, 1u);
+}
+
+TEST_F(TunerTest, AJournalOfOtherTrafficIsRefused) {
+  Run();
+  options_.dataset.input_len = 13;
+  const auto refused = RunTune(options_, model_.file(), text_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("the traffic differs"));
+}
+
+TEST_F(TunerTest, StoppedItKeepsWhatItHas) {
+  std::atomic<bool> stop{false};
+  options_.stop = &stop;
+  int measured = 0;
+  options_.progress = [&](const TuneProgress& progress) {
+    measured += progress.doing.starts_with("measuring");
+    if (measured == 2) stop = true;
+  };
+  const TuneResult result = Run();
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_EQ(result.trials, 1);
+  ASSERT_TRUE(result.any);
+  ASSERT_TRUE(WriteReports(result, {.command = "c", .model = "m", .out = out_}));
+  EXPECT_THAT(File("report.html"), HasSubstr("Interrupted"));
+}
+
+TEST_F(TunerTest, StoppedAtOnceThereIsNothing) {
+  const std::atomic<bool> stop{true};
+  options_.stop = &stop;
+  const TuneResult result = Run();
+  EXPECT_FALSE(result.any);
+  EXPECT_TRUE(WriteReports(result, {.command = "c", .model = "m", .out = out_}));
+  EXPECT_FALSE(std::filesystem::exists(out_ + "/vivace.json"));
+  EXPECT_THAT(TerminalTable(result), HasSubstr("nothing was measured"));
+}
+
+TEST_F(TunerTest, TheGridIsMeasuredWhole) {
+  options_.full_grid = true;
+  options_.budget_s = 60;
+  const TuneResult result = Run();
+  // The four and the defaults.
+  EXPECT_EQ(result.candidates.size(), 5u);
+  EXPECT_EQ(result.trials, 5);
+  for (const Candidate& candidate : result.candidates) EXPECT_TRUE(candidate.tried());
+}
+
+TEST_F(TunerTest, WhatCannotFitIsLeftOut) {
+  options_.dataset.input_len = 250;
+  options_.dataset.output_len = 50;  // more than the context of 256
+  options_.engine.num_kv_blocks = 4;
+  const auto refused = RunTune(options_, model_.file(), text_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("request 1"));
+}
+
+}  // namespace
+}  // namespace vivace::tune

@@ -1,0 +1,201 @@
+"""`vivace bench serve`, `max-rate` and `simulate` by the command line: against simulated servers, whose truth is
+known, and against a real one."""
+
+import csv
+import json
+import signal
+import statistics
+import subprocess
+import time
+
+import pytest
+import requests
+
+from conftest import BINARY, free_port
+
+LATENCIES = ("ttft", "tpot", "itl", "e2el")
+
+
+@pytest.fixture
+def simulate():
+    """Starts simulated servers; each is ended by its own pid."""
+    processes = []
+
+    def start(*flags):
+        process = subprocess.Popen([BINARY, "bench", "simulate", "--port", "0", *map(str, flags)],
+                                   stdout=subprocess.PIPE, text=True)
+        processes.append(process)
+        line = process.stdout.readline()
+        assert "ready on http://" in line
+        return line.split("ready on ")[1].split()[0]
+
+    yield start
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+    for process in processes:
+        assert process.wait(20) == 0
+        process.stdout.close()
+
+
+def bench(*args, code=0, timeout=60):
+    done = subprocess.run([BINARY, "bench", *map(str, args)], capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+SMALL = ("--random-input-len", 12, "--random-output-len", 6)
+
+
+def test_figures_are_the_servers_truth(simulate, tmp_path):
+    url = simulate("--ttft-ms", 12, "--prefill-ms-per-token", 0.5, "--itl-ms", 4)
+    report = tmp_path / "report.json"
+    done = bench("serve", "--base-url", url + "/v1", "--max-concurrency", 4, "--num-prompts", 24, *SMALL,
+                 "--goodput", "ttft:5000", "tpot:1000", "--metadata", "place=here", "--ignore-eos",
+                 "--output-json", report)
+    run = json.loads(report.read_text())
+    assert run["completed"] == 24 and run["failed"] == 0 and run["valid"]
+    assert run["model_id"] == "simulated"
+    assert run["environment"]["place"] == "here" and "client_cpu" in run["environment"]
+    assert run["total_input_tokens"] == 24 * 12 and run["total_output_tokens"] == 24 * 6
+    assert run["request_goodput"] == pytest.approx(run["request_throughput"])
+    for name in LATENCIES:
+        for figure in ("mean", "median", "p99"):
+            assert run[f"{figure}_{name}_ms"] >= 0
+    truth = {t["id"].rsplit("-", 1)[-1]: t for t in requests.get(url + "/sim/truth", timeout=10).json()["requests"]}
+    mine = [truth[str(i)] for i in range(24)]
+    gaps = [gap for t in mine for gap in t["gaps_ms"]]
+    # From the server's arrival, so the way to it is on top.
+    assert statistics.median(t["ttft_ms"] for t in mine) == pytest.approx(run["median_ttft_ms"], abs=3)
+    assert statistics.median(gaps) == pytest.approx(run["median_itl_ms"], abs=1)
+    assert "Time to First Token" in done.stdout
+
+
+def test_lists_run_one_after_another_with_other_prompts(simulate, tmp_path):
+    url = simulate()
+    done = bench("serve", "--base-url", url, "--max-concurrency", "1,2", "--request-rate", "inf", 200,
+                 "--num-prompts", 5, *SMALL, "--apply-chat-template", "--output-json", tmp_path / "a.json",
+                 "--output-csv", tmp_path / "a.csv", "--output-html", tmp_path / "a.html",
+                 "--save-result", "--result-dir", tmp_path / "results")
+    runs = json.loads((tmp_path / "a.json").read_text())["runs"]
+    assert [run["label"] for run in runs] == ["c=1", "rate 200/s, c=1", "c=2", "rate 200/s, c=2"]
+    assert len({run["seed"] for run in runs}) == 4
+    assert all(run["endpoint"] == "/v1/chat/completions" and run["completed"] == 5 for run in runs)
+    assert len(list(csv.reader((tmp_path / "a.csv").open()))) == 5
+    assert "<svg" in (tmp_path / "a.html").read_text()
+    assert len(list((tmp_path / "results").glob("openai-*qps-concurrency*-simulated-*.json"))) >= 1
+    assert "rate 200/s, c=2" in done.stdout
+
+
+def test_failures_are_apart_and_make_a_run_invalid(simulate, tmp_path):
+    url = simulate("--ttft-ms", 2, "--itl-ms", 1, "--error-every", 6, "--cut-every", 5)
+    report = tmp_path / "report.json"
+    done = bench("serve", "--base-url", url, "--max-concurrency", 2, "--num-prompts", 20, *SMALL,
+                 "--output-json", report, code=1)
+    run = json.loads(report.read_text())
+    assert not run["valid"] and run["failed"] + run["completed"] == 20
+    reasons = " ".join(run["failures"])
+    assert "HTTP 500: The simulated server failed" in reasons and "connection" in reasons
+    assert run["n_ttft"] == run["completed"]
+    assert "INVALID" in done.stdout
+
+
+def test_an_interrupted_run_is_kept(simulate, tmp_path):
+    url = simulate("--ttft-ms", 5, "--stall-every", 4, "--stall-ms", 600_000)
+    report = tmp_path / "report.json"
+    process = subprocess.Popen(
+        [BINARY, "bench", "serve", "--base-url", url, "--max-concurrency", "1", "--num-prompts", "50",
+         *map(str, SMALL), "--output-json", report], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while "vllm:num_requests_running 1" not in requests.get(url + "/metrics", timeout=5).text \
+            or len(requests.get(url + "/sim/truth", timeout=5).json()["requests"]) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130 and "interrupted" in err
+    run = json.loads(report.read_text())
+    assert run["partial"] and run["note"] == "interrupted" and run["completed"] == 2
+    assert run["not_run"] == 48
+
+
+def test_a_server_that_is_not_ready_is_waited_for(simulate):
+    url = simulate("--slow-start-sec", 1)
+    done = bench("serve", "--base-url", url, "--num-prompts", 2, *SMALL, code=1)
+    assert "--ready-check-timeout-sec" in done.stderr
+    bench("serve", "--base-url", url, "--num-prompts", 2, *SMALL, "--ready-check-timeout-sec", 20)
+
+
+def test_what_is_wrong_is_one_sentence(simulate, tmp_path):
+    def refusal(*args, code=1):
+        done = bench("serve", *args, code=code)
+        lines = [line for line in done.stderr.splitlines() if line.startswith("vivace: ")]
+        assert len(lines) == 1, done.stderr
+        return lines[0]
+
+    assert "start the server" in refusal("--base-url", f"http://127.0.0.1:{free_port()}")
+    url = simulate("--garbage-every", 1)
+    assert "--model" in refusal("--base-url", url, "--model", "other")
+    assert "--endpoint" in refusal("--base-url", url, "--endpoint", "/x/completions", "--model", "simulated")
+    assert "does not answer as OpenAI's API does" in refusal("--base-url", url, "--model", "simulated")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"prompt": "a b", "output_len": 2}\n{"prompt": \n')
+    good = simulate()
+    assert "line 2" in refusal("--base-url", good, "--dataset-name", "jsonl", "--dataset-path", broken)
+    assert "folder" in refusal("--base-url", good, "--output-json", tmp_path / "no" / "where.json")
+    for args in (("--goodput", "first:3"), ("--request-rate", "0"), ("--num-promts", "3"), ("--extra-body", "[1]"),
+                 ("--extra-body", '{"stream": false}'), ("--compat", "nothing"), ("--dataset-name", "nothing"),
+                 ("--ramp-up-strategy", "linear"), ("--base-url", "ftp://x"), ("--endpoint", "/v1/embeddings")):
+        assert refusal(*args, code=2)
+
+
+def test_a_rate_that_cannot_be_sent_is_said(simulate):
+    url = simulate("--null-server")
+    done = bench("serve", "--base-url", url, "--num-prompts", 300, "--request-rate", 1_000_000, *SMALL, code=1)
+    assert "requests were due at" in done.stdout
+
+
+def test_an_endless_answer_is_ended(simulate, tmp_path):
+    url = simulate("--endless-every", 2)
+    bench("serve", "--base-url", url, "--num-prompts", 2, "--max-concurrency", 1, *SMALL, "--output-json",
+          tmp_path / "r.json", code=1)
+    run = json.loads((tmp_path / "r.json").read_text())
+    assert "does not end" in " ".join(run["failures"])
+
+
+def test_max_rate_brackets_what_the_server_can_do(simulate, tmp_path):
+    # One request at a time of 20 ms: 50 a second, and less with a queue that keeps the promise.
+    url = simulate("--ttft-ms", 20, "--queue", 1)
+    done = bench("max-rate", "--base-url", url, "--slo", "p90:ttft:100", "p99:e2el:60000", "--rate-low", 10,
+                 "--trial-sec", 0.7, "--min-requests", 10, "--precision", 0.4, "--random-input-len", 4,
+                 "--random-output-len", 1, "--output-json", tmp_path / "trials.json")
+    assert "kept" in done.stdout and "broken" in done.stdout
+    answer = float(done.stdout.split("Highest rate: ")[1].split()[0])
+    assert 3 <= answer <= 60
+    assert len(json.loads((tmp_path / "trials.json").read_text())["runs"]) >= 2
+
+
+def test_max_rate_needs_a_promise():
+    assert "--slo" in bench("max-rate", code=2).stderr
+
+
+def test_a_real_server(smol, tmp_path):
+    report = tmp_path / "report.json"
+    run_smol(smol, report)
+    run = json.loads(report.read_text())
+    assert run["completed"] == 6 and run["model_id"] == "m"
+    assert run["total_output_tokens"] == 48
+    assert run["total_input_tokens"] == 6 * 40  # exact in the server's tokens
+    assert run["itl_per_token"]
+    assert run["server_samples"] and run["environment"]["server_version"]
+    assert run["mean_ttft_ms"] > 0 and run["n_itl"] == 6 * 7
+
+
+def run_smol(smol, report):
+    """On a machine whose every core the server has, the client may be late, which is exit code 1 and no fault."""
+    done = subprocess.run(
+        [BINARY, "bench", "serve", "--base-url", smol.base, "--max-concurrency", "3", "--num-prompts", "6",
+         "--num-warmups", "1", "--random-input-len", "40", "--random-output-len", "8", "--ignore-eos",
+         "--temperature", "0", "--output-json", report], capture_output=True, text=True, timeout=120)
+    assert done.returncode in (0, 1), done.stderr
+    if done.returncode == 1:
+        assert "the client slowed the run down" in done.stdout
