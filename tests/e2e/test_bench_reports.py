@@ -137,7 +137,7 @@ def test_without_details_there_are_ratios_only(tmp_path):
 
 
 @pytest.mark.parametrize("content, why", [
-    ("", "not a JSON object"), ("{", "not JSON"), ("[]", "\"runs\" is not a list"), ("{\"a\": 1}", "not a result of"),
+    ("", "not JSON: it is empty"), ("{", "not JSON"), ("[]", "\"runs\" is not a list"), ("{\"a\": 1}", "not a result of"),
     ("{\"completed\": [], \"duration\": 1}", "\"completed\" is not a number")])
 def test_what_is_no_result_is_refused(content, why, tmp_path):
     bad = tmp_path / "bad.json"
