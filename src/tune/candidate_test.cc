@@ -57,6 +57,7 @@ TEST(Objective, ABrokenPromiseCostsMoreThanHalf) {
 TEST(Objective, NothingCompletedIsNothing) {
   Measured none = RunWith(100, 1, 1);
   none.figures.completed = 0;
+  none.figures.output_throughput = 0;
   EXPECT_EQ(kThroughput.Of(none.figures, false).value, 0);
 }
 
