@@ -151,6 +151,13 @@ inline constexpr uint64_t kMaxReportBytes = 256u << 20;
 inline constexpr size_t kMaxReportRuns = 256;
 inline constexpr size_t kMaxComparedReports = 8;
 
+// Tuning.
+inline constexpr size_t kMaxTuneValues = 32;       // of one flag that spans the space
+inline constexpr size_t kMaxTuneSettings = 4'096;  // of the space
+inline constexpr int64_t kMaxTuneSeconds = 7 * 86'400;
+inline constexpr uint64_t kMaxJournalBytes = 256u << 20;
+inline constexpr size_t kMaxJournalDepth = 16;  // nested JSON values
+
 // Hubs and the cache of what came from them.
 inline constexpr size_t kHubRepoPartBytes = 96;  // the hub's own bound for names
 inline constexpr size_t kHubFileNameBytes = 1'024;
