@@ -7,11 +7,10 @@ namespace vivace::server {
 namespace {
 
 constexpr AnswerSchema kSchemas[] = {
-    {"Usage",
-     R"({"type":"object","required":["prompt_tokens","total_tokens"],"properties":{)"
-     R"("prompt_tokens":{"type":"integer","minimum":0},)"
-     R"("completion_tokens":{"type":"integer","minimum":0},)"
-     R"("total_tokens":{"type":"integer","minimum":0}}})"},
+    {"Usage", R"({"type":"object","required":["prompt_tokens","total_tokens"],"properties":{)"
+              R"("prompt_tokens":{"type":"integer","minimum":0},)"
+              R"("completion_tokens":{"type":"integer","minimum":0},)"
+              R"("total_tokens":{"type":"integer","minimum":0}}})"},
     {"Reports",
      R"({"description":"What of the request was not taken as it was given","type":"object",)"
      R"("properties":{"ignored":{"type":"array","items":{"type":"string"}},)"
@@ -61,9 +60,8 @@ constexpr AnswerSchema kSchemas[] = {
      R"("stop_sequence":{"type":["string","null"]},)"
      R"("usage":{"type":"object","required":["input_tokens","output_tokens"]},)"
      R"("vivace":{"$ref":"#/components/schemas/Reports"}}})"},
-    {"CountTokensAnswer",
-     R"({"type":"object","required":["input_tokens"],"properties":{)"
-     R"("input_tokens":{"type":"integer","minimum":0}}})"},
+    {"CountTokensAnswer", R"({"type":"object","required":["input_tokens"],"properties":{)"
+                          R"("input_tokens":{"type":"integer","minimum":0}}})"},
     {"RenderAnswer",
      R"({"type":"object","required":["model","prompt","token_ids","count","max_model_len"],)"
      R"("properties":{"prompt":{"type":"string"},)"
@@ -97,15 +95,13 @@ constexpr AnswerSchema kSchemas[] = {
      R"("object":{"const":"score"},"score":{"type":"number"}}}},)"
      R"("usage":{"$ref":"#/components/schemas/Usage"},)"
      R"("vivace":{"$ref":"#/components/schemas/Reports"}}})"},
-    {"Model",
-     R"({"type":"object","required":["id","object","created","owned_by","max_model_len"],)"
-     R"("properties":{"id":{"type":"string"},"object":{"const":"model"},)"
-     R"("created":{"type":"integer"},"max_model_len":{"type":"integer"}}})"},
+    {"Model", R"({"type":"object","required":["id","object","created","owned_by","max_model_len"],)"
+              R"("properties":{"id":{"type":"string"},"object":{"const":"model"},)"
+              R"("created":{"type":"integer"},"max_model_len":{"type":"integer"}}})"},
     {"Models",
      R"({"type":"object","required":["object","data"],"properties":{"object":{"const":"list"},)"
      R"("data":{"type":"array","items":{"$ref":"#/components/schemas/Model"}}}})"},
-    {"Status",
-     R"({"type":"object","required":["status"],"properties":{"status":{"const":"ok"}}})"},
+    {"Status", R"({"type":"object","required":["status"],"properties":{"status":{"const":"ok"}}})"},
     {"Version",
      R"({"type":"object","required":["version"],"properties":{"version":{"type":"string"}}})"},
     {"OpenApi", R"({"type":"object","required":["openapi","info","paths"]})"},
@@ -118,10 +114,9 @@ constexpr AnswerSchema kSchemas[] = {
     {"Requests",
      R"({"type":"object","required":["object","data"],"properties":{"object":{"const":"list"},)"
      R"("data":{"type":"array","items":{"$ref":"#/components/schemas/RequestRow"}}}})"},
-    {"Timeline",
-     R"({"allOf":[{"$ref":"#/components/schemas/RequestRow"},{"type":"object",)"
-     R"("required":["summary","events"],"properties":{"summary":{"type":"string"},)"
-     R"("events":{"type":"array","items":{"type":"object"}}}}]})"},
+    {"Timeline", R"({"allOf":[{"$ref":"#/components/schemas/RequestRow"},{"type":"object",)"
+                 R"("required":["summary","events"],"properties":{"summary":{"type":"string"},)"
+                 R"("events":{"type":"array","items":{"type":"object"}}}}]})"},
 };
 
 constexpr AnswerKind kAnswers[] = {

@@ -80,7 +80,8 @@ TEST(OpenApi, OperationsSayWhatTheyAnswer) {
   ASSERT_TRUE(document);
   const json::object& chat =
       document->at("paths").at("/v1/chat/completions").at("post").at("responses").get_object();
-  for (const char* status : {"200", "400", "401", "403", "404", "413", "415", "500", "503", "504"}) {
+  for (const char* status :
+       {"200", "400", "401", "403", "404", "413", "415", "500", "503", "504"}) {
     EXPECT_TRUE(chat.contains(status)) << status;
   }
   EXPECT_EQ(chat.at("200").at("content").at("application/json").at("schema").at("$ref"),
@@ -91,7 +92,12 @@ TEST(OpenApi, OperationsSayWhatTheyAnswer) {
       EXPECT_FALSE(operation.at("responses").get_object().contains("default")) << path;
     }
   }
-  EXPECT_TRUE(document->at("paths").at("/metrics").at("get").at("responses").at("200").at("content")
+  EXPECT_TRUE(document->at("paths")
+                  .at("/metrics")
+                  .at("get")
+                  .at("responses")
+                  .at("200")
+                  .at("content")
                   .get_object()
                   .contains("text/plain"));
 }

@@ -20,6 +20,11 @@ Result<std::vector<std::string>> MakePrefixes(const DatasetOptions& options, Pro
   return prefixes;
 }
 
+std::string_view PrefixOf(const std::vector<std::string>& prefixes, size_t index) {
+  if (prefixes.empty()) return {};
+  return prefixes[index % prefixes.size()];
+}
+
 Result<Workload> Make(const DatasetOptions& options, TokenCounter* counter, Vocabulary vocabulary,
                       std::string name) {
   if (options.turns > 1) return MakeMultiTurn(options, counter);
@@ -33,7 +38,7 @@ Result<Workload> Make(const DatasetOptions& options, TokenCounter* counter, Voca
   WorkloadBuilder builder(std::move(name), options.seed);
   const std::vector<Lengths> lengths = DrawLengths(options, options.num_prompts);
   for (size_t i = 0; i < lengths.size(); ++i) {
-    const std::string_view before = prefixes.empty() ? "" : prefixes[i % prefixes.size()];
+    const std::string_view before = PrefixOf(prefixes, i);
     const int32_t shared = prefixes.empty() ? 0 : options.prefix_len;
     VIVACE_ASSIGN(PromptMaker::Prompt prompt,
                   maker.Make(kPromptPurpose + i, lengths[i].input + shared, before));
@@ -75,7 +80,7 @@ Result<Workload> MakeMultiTurn(const DatasetOptions& options, TokenCounter* coun
     VIVACE_ASSIGN(
         PromptMaker::Prompt prompt,
         maker.Make(kPromptPurpose + i, lengths[i].input + (prefixed ? options.prefix_len : 0),
-                   prefixed ? prefixes[conversation % prefixes.size()] : ""));
+                   prefixed ? PrefixOf(prefixes, conversation) : std::string_view()));
     // What comes before it depends on the server's answers.
     if (!first) prompt.tokens = 0;
     PlannedRequest request = maker.Plan(std::move(prompt), lengths[i].output);

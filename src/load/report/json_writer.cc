@@ -55,7 +55,7 @@ JsonWriter& JsonWriter::Text(std::string_view value) {
 JsonWriter& JsonWriter::Number(double value) {
   if (!std::isfinite(value)) return Null();
   Separate();
-  fmt::format_to(std::back_inserter(*out_), "{}", value);
+  fmt::format_to(std::back_inserter(*out_), "{:.15g}", value);
   return *this;
 }
 

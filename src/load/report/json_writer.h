@@ -19,7 +19,7 @@ class JsonWriter {
   JsonWriter& EndArray();
   JsonWriter& Key(std::string_view name);
   JsonWriter& Text(std::string_view value);
-  JsonWriter& Number(double value);  // shortest text that reads back as the same number
+  JsonWriter& Number(double value);  // 15 digits: what any reader gives back as it was
   JsonWriter& Int(int64_t value);
   JsonWriter& Bool(bool value);
   JsonWriter& Null();

@@ -371,6 +371,8 @@ Result<value> ParseJson(std::string_view text) {
       return Fail(ErrorCode::kCorruptData, "bad_report", "", "not JSON: {}", error.message());
     }
   }
+  if (lines.empty())
+    return Fail(ErrorCode::kCorruptData, "bad_report", "", "not JSON: it is empty");
   return value(std::move(lines));
 }
 
