@@ -94,10 +94,10 @@ def test_9_1_odd_but_whole_json(mini, body):
 
 
 def test_9_4_sizes(smol):
-    def post(size):
-        return smol.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "internationalization " * (size // 21)}], "max_tokens": 1})
+    def post(size, path="/v1/chat/completions"):
+        return smol.post(path, {"messages": [{"role": "user", "content": "internationalization " * (size // 21)}], "max_tokens": 1})
 
-    assert post(20_000).status_code == 200
+    assert post(20_000, "/v1/chat/completions/render").status_code == 200
     large = post(1_000_000)
     assert large.status_code == 400 and large.json()["error"]["code"] == "context_length_exceeded"
     # Refused from the header: nothing of it is read.
