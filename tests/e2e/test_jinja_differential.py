@@ -23,6 +23,9 @@ BY_POLICY = {
     "output_limit": "and of text",
     "memory_limit": "and of memory",
     "64 bits": "integers have 64 bits",
+    "no attribute 'casefold'": "methods of strings that chat templates do not use",
+    "no attribute 'isidentifier'": "likewise",
+    "can't be sliced": "jinja2 takes a constant that has no slices for undefined, and only a constant",
 }
 # Text that is another one in each run of Python.
 ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}>")

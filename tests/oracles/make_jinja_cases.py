@@ -883,6 +883,8 @@ xs|batch(-1)|list
 [1, 2]|truncate(5)
 undefined_name|truncate
 9007199254740993 / 3
+(-0.5)|round(method='ceil')
+'\x7f\x1f'|tojson(true)
 """
 
 # Whole templates.

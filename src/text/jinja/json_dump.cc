@@ -19,11 +19,7 @@ void AppendEscaped(std::string& out, std::string_view text, bool ensure_ascii) {
     if (simple != std::string_view::npos) {
       out.append("\\").append(1, kTo[simple]);
     } else if (code < 0x20 || (ensure_ascii && code >= 0x7F && code < 0x10000)) {
-      if (code == 0x7F) {
-        out.push_back('\x7F');
-      } else {
-        out += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
-      }
+      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(code));
     } else if (ensure_ascii && code >= 0x10000) {
       const uint32_t rest = static_cast<uint32_t>(code) - 0x10000;
       out += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (rest >> 10), 0xDC00 + (rest & 0x3FF));

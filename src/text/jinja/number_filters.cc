@@ -165,8 +165,9 @@ Value RoundFilter(Runtime& runtime, Value self, const Args& args) {
   const double scale = std::pow(10.0, static_cast<double>(precision));
   const double scaled = self.as_real() * scale;
   if (!std::isfinite(scaled)) Raise(kBadArgument, "round got a number out of range");
-  return Value::Float((name == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale)
-      .Tainted(self.tainted);
+  // Whole numbers are integers to Python, so that there is no negative zero.
+  const double whole = (name == "ceil" ? std::ceil(scaled) : std::floor(scaled)) + 0.0;
+  return Value::Float(whole / scale).Tainted(self.tainted);
 }
 
 Value DefaultFilter(Runtime& runtime, Value self, const Args& args) {
