@@ -190,29 +190,38 @@ Value NamespaceField(Runtime& runtime, Value object, std::string_view name) {
 
 }  // namespace
 
-bool IsObjectAttribute(std::string_view name) {
-  // Of object, of functions, classes and modules, and of containers and numbers.
-  static constexpr std::string_view kNames[] = {
-      "class",      "delattr", "dict",          "dir",          "doc",         "eq",
-      "format",     "ge",      "getattr",       "getattribute", "getstate",    "gt",
-      "hash",       "init",    "init_subclass", "le",           "lt",          "module",
-      "ne",         "new",     "reduce",        "reduce_ex",    "repr",        "setattr",
-      "sizeof",     "slots",   "str",           "subclasshook", "weakref",     "annotations",
-      "base",       "bases",   "builtins",      "call",         "closure",     "code",
-      "defaults",   "func",    "globals",       "import",       "kwdefaults",  "loader",
-      "mro",        "name",    "package",       "qualname",     "self",        "spec",
-      "subclasses", "wrapped", "abs",           "add",          "bool",        "contains",
-      "delitem",    "float",   "floordiv",      "getitem",      "int",         "iter",
-      "len",        "mod",     "mul",           "neg",          "next",        "or",
-      "pos",        "pow",     "radd",          "reversed",     "rmod",        "rmul",
-      "setitem",    "sub",     "truediv",       "html",         "html_format", "class_getitem"};
+namespace {
+
+// __name__ with a name of the list.
+bool IsDunder(std::string_view name, std::span<const std::string_view> inner_names) {
   if (name.size() < 5 || !name.starts_with("__") || !name.ends_with("__")) return false;
   const std::string_view inner = name.substr(2, name.size() - 4);
-  return std::find(std::begin(kNames), std::end(kNames), inner) != std::end(kNames);
+  return std::find(inner_names.begin(), inner_names.end(), inner) != inner_names.end();
 }
 
+// What every object has.
+constexpr std::string_view kOfObjects[] = {
+    "class",         "delattr", "dir",      "doc",         "eq",     "format", "ge",
+    "getattribute",  "gt",      "getstate", "hash",        "init",   "le",     "lt",
+    "init_subclass", "ne",      "module",   "new",         "reduce", "repr",   "setattr",
+    "reduce_ex",     "str",     "sizeof",   "subclasshook"};
+// And functions, classes, modules, containers, numbers.
+constexpr std::string_view kOfSome[] = {
+    "abs",     "add",     "annotations", "base",         "bases",    "bool",        "builtins",
+    "call",    "closure", "code",        "contains",     "defaults", "delitem",     "dict",
+    "float",   "func",    "floordiv",    "getattr",      "getitem",  "globals",     "html",
+    "import",  "int",     "iter",        "len",          "loader",   "html_format", "kwdefaults",
+    "mod",     "mro",     "mul",         "name",         "neg",      "next",        "or",
+    "package", "pos",     "pow",         "qualname",     "radd",     "reversed",    "rmod",
+    "rmul",    "self",    "setitem",     "slots",        "spec",     "subclasses",  "sub",
+    "truediv", "weakref", "wrapped",     "class_getitem"};
+
+}  // namespace
+
+bool IsObjectAttribute(std::string_view name) { return IsDunder(name, kOfObjects); }
+
 Value FindMethodOrField(Runtime& runtime, Value object, std::string_view name) {
-  if (IsObjectAttribute(name)) {
+  if (IsObjectAttribute(name) || IsDunder(name, kOfSome)) {
     return runtime.MissingAttribute(object, name, true);
   }
   switch (object.kind) {

@@ -13,7 +13,7 @@ namespace vivace::jinja {
 // without information) when the type has no such attribute.
 Value FindMethodOrField(Runtime& runtime, Value object, std::string_view name);
 
-// Names with two underscores that Python's objects have: never to be had here.
+// Names with two underscores that all of Python's objects have: never to be had here.
 bool IsObjectAttribute(std::string_view name);
 
 NativeFn FindStringMethod(std::string_view name);  // null: none
