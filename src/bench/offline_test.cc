@@ -92,7 +92,7 @@ TEST_F(Offline, TheEngineBoundsTheBatch) {
   const auto engine = Load(/*max_num_seqs=*/2);
   const OfflineRun run = Run(engine.get(), Requests(6, 10, 8), {});
   EXPECT_EQ(run.use.peak_batch, 2);
-  EXPECT_GT(run.use.mean_waiting, 1);
+  EXPECT_GT(run.use.mean_waiting, 0);
 }
 
 TEST_F(Offline, AnOpenLoopKeepsItsTimes) {

@@ -112,7 +112,7 @@ Status LoadBench::Connect() {
   }
   load::PlannedRequest short_one;
   short_one.prompt = "Hello";
-  short_one.output_tokens = 1;
+  short_one.output_tokens = 4;
   VIVACE_ASSIGN(settings_.body, load::Prepare(settings_, short_one));
   environment_ = load::ClientFacts();
   environment_.merge(load::ServerFacts(&fetch, settings_.body.model));

@@ -282,7 +282,7 @@ Result<const CompatTool*> FindCompatTool(std::string_view name) {
     if (tool.name == name) return &tool;
     names.push_back(tool.name);
   }
-  return Fail(ErrorCode::kInvalidArgument, "unknown_tool", "compat",
+  return Fail(ErrorCode::kInvalidArgument, "bad_value", "compat",
               "--compat is '{}'; there are {}", name, fmt::join(names, ", "));
 }
 

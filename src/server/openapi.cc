@@ -85,7 +85,11 @@ struct TypeWriter {
     if (nullable) w->Literal(R"({"type":"null"})");
     w->EndArray();
   }
-  void operator()(const RefusedField&) const {}
+  // Null means absent; false, where it asks for nothing.
+  void operator()(const RefusedField& f) const {
+    w->Key("enum");
+    w->Literal(f.false_passes ? "[null,false]" : "[null]");
+  }
   void operator()(const IgnoredField&) const {}
 };
 
@@ -168,10 +172,10 @@ void WriteAnswer(const Route& route, JsonWriter* w) {
   w->BeginObject();
   if (answer == nullptr || !answer->name.empty()) {
     w->Key("application/json");
-    w->Literal(answer == nullptr
-                   ? std::string(R"({"schema":{"type":"object"}})")
-                   : fmt::format(R"({{"schema":{{"$ref":"#/components/schemas/{}"}}}})",
-                                 answer->name));
+    w->Literal(
+        answer == nullptr
+            ? std::string(R"({"schema":{"type":"object"}})")
+            : fmt::format(R"({{"schema":{{"$ref":"#/components/schemas/{}"}}}})", answer->name));
   } else {
     for (std::string_view left = answer->media_types; !left.empty();) {
       const size_t end = std::min(left.find(' '), left.size());

@@ -57,6 +57,7 @@ TEST(Objective, ABrokenPromiseCostsMoreThanHalf) {
 TEST(Objective, NothingCompletedIsNothing) {
   Measured none = RunWith(100, 1, 1);
   none.figures.completed = 0;
+  none.figures.output_throughput = 0;
   EXPECT_EQ(kThroughput.Of(none.figures, false).value, 0);
 }
 
@@ -97,8 +98,11 @@ TEST(Candidate, ErrorsOfForecastsAreMedians) {
 }
 
 TEST(Setting, NamesAndSpaces) {
-  EXPECT_EQ(Name(Setting{.max_num_seqs = 8, .max_num_batched_tokens = 256, .max_itl_ms = 0}),
-            "8 sequences, 256 tokens, itl any, cache auto, 1 thread");
+  Setting setting;
+  setting.max_num_seqs = 8;
+  setting.max_num_batched_tokens = 256;
+  setting.max_itl_ms = 0;
+  EXPECT_EQ(Name(setting), "8 sequences, 256 tokens, itl any, cache auto, 1 thread");
   EXPECT_THAT(ThreadChoices(8), ::testing::ElementsAre(8, 7, 6, 4));
   EXPECT_THAT(ThreadChoices(1), ::testing::ElementsAre(1));
   Space space;
@@ -110,9 +114,12 @@ TEST(Setting, NamesAndSpaces) {
 }
 
 TEST(Trial, IsReadBackAsWritten) {
-  Trial trial{.setting = {.max_num_seqs = 8, .max_itl_ms = 12.5, .threads = 3},
-              .measured = RunWith(123.5, 40, 7),
-              .took_s = 2};
+  Trial trial;
+  trial.setting.max_num_seqs = 8;
+  trial.setting.max_itl_ms = 12.5;
+  trial.setting.threads = 3;
+  trial.measured = RunWith(123.5, 40, 7);
+  trial.took_s = 2;
   trial.setting.kv_cache_dtype = kernels::KvDType::kI8;
   trial.measured.use.mean_batch = 3.5;
   trial.measured.use.preemptions = 4;

@@ -140,6 +140,11 @@ std::vector<std::string> Reasons(const TuneResult& result) {
     reasons.push_back(fmt::format(
         "{} settings would behave alike under this traffic: their bounds are never met.", w.alike));
   }
+  if (w.measured.partial) {
+    reasons.emplace_back(
+        "Its trial was given up before its end: the machine was busy, or --budget is too small for "
+        "this traffic.");
+  }
   if (!w.kept)
     reasons.push_back(fmt::format("No setting keeps the promise: {}.", fmt::join(w.broken, ", ")));
   return reasons;

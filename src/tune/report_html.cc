@@ -25,7 +25,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 td, th { padding: .15em .6em; text-align: right; border-bottom: 1px solid #8884; }
 th { font-weight: 600; } .plots { display: flex; flex-wrap: wrap; gap: 1em; }
 .best { font-weight: 700; } .note { opacity: .75; } code { font-size: .92em; }
-.wide { overflow-x: auto; }
+.plots > * { flex: 1 1 24em; max-width: 37em; } svg { max-width: 44em; } .wide { overflow-x: auto; }
 )";
 
 std::string PointTitle(const Candidate& c) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace vivace::tune {
@@ -24,6 +25,11 @@ enum Term : size_t {
   kDecodeFixed,
   kBatchFixed,
 };
+
+// Ranges of rows that nothing measured may reach, and those below them.
+constexpr std::pair<Term, Term> kNextRange[] = {{kDecodeRowsSome, kDecodeRowsFew},
+                                                {kDecodeRowsMany, kDecodeRowsSome},
+                                                {kBatchRowsMany, kBatchRows}};
 
 StepCost::Terms TermsOf(const StepShape& shape) {
   const double rows = shape.decodes + shape.prompt_rows;
@@ -85,6 +91,9 @@ StepCost StepCost::Fit(std::span<const bench::StepSample> samples) {
       }
     }
     Solve(system, &cost.costs_);
+    for (const auto& [beyond, known] : kNextRange) {
+      if (system.gram[beyond][beyond] <= 0) cost.costs_[beyond] = cost.costs_[known];
+    }
   }
   std::vector<double> errors;
   for (const bench::StepSample& sample : samples) {

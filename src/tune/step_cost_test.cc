@@ -30,7 +30,7 @@ StepShape Shape(int32_t decodes, int32_t context, int32_t rows, int32_t position
 
 std::vector<StepShape> Shapes() {
   std::vector<StepShape> shapes;
-  for (const int32_t decodes : {0, 1, 4, 16, 32, 64}) {
+  for (const int32_t decodes : {0, 1, 4, 16, 32, 64, 96}) {
     for (const int32_t context : {16, 600}) {
       for (const int32_t rows : {0, 16, 65, 256, 1024})
         if (decodes + rows > 0) shapes.push_back(Shape(decodes, context, rows, rows / 2));
@@ -55,6 +55,15 @@ TEST(StepCost, FitsWhatItCanSay) {
   for (const StepShape& shape :
        {Shape(8, 300, 0, 0), Shape(128, 600, 0, 0), Shape(24, 300, 512, 0)})
     EXPECT_NEAR(cost.Seconds(shape) / TrueSeconds(shape), 1, 0.05);
+}
+
+// Rows that no step had cost what the last ones did, not nothing.
+TEST(StepCost, RowsBeyondThoseMeasuredAreNotFree) {
+  std::vector<StepSample> samples = Samples();
+  std::erase_if(samples, [](const StepSample& s) { return s.shape.decodes > 32; });
+  const StepCost cost = StepCost::Fit(samples);
+  const StepShape large = Shape(256, 16, 0, 0), small = Shape(64, 16, 0, 0);
+  EXPECT_GT(cost.Seconds(large), 2.5 * cost.Seconds(small));
 }
 
 TEST(StepCost, SlowMomentsMoveLittle) {

@@ -15,16 +15,15 @@ SCHEMATHESIS = pathlib.Path(sys.executable).parent / "schemathesis"
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
 
-def run(server, examples, *options):
-    command = [SCHEMATHESIS, "run", server.base + "/openapi.json", "--checks", CHECKS, "--max-examples", str(examples),
-               "--seed", "1", "--generation-deterministic", "--generation-database", "none", "--request-timeout", "20",
-               "--phases", "coverage,fuzzing", "--suppress-health-check", "all", "--no-color", *options]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+# Other names of the same routes are not tried again.
+ALIASES = "^/(chat/|completions|responses|embeddings|rerank|score|models|v2/)"
+
+
+def test_the_server_keeps_to_its_description(mini, tmp_path):
+    command = [SCHEMATHESIS, "run", mini.base + "/openapi.json", "--checks", CHECKS, "--phases", "fuzzing", "--max-examples", "12",
+               "--generation-deterministic", "--exclude-path-regex", ALIASES, "--request-timeout", "20",
+               "--suppress-health-check", "all", "--no-color"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert result.returncode == 0, result.stdout[-8000:] + result.stderr[-2000:]
-    return result.stdout
-
-
-def test_the_server_keeps_to_its_description(mini):
-    run(mini, 8)
     assert requests.get(mini.base + "/health", timeout=10).status_code == 200
     mini.wait_idle()

@@ -335,7 +335,7 @@ class Generator:
             lambda: f"{self.post(e('dict', d))}.{r.choice(['a', 'b', 'role', 'content', 'items', 'nope', 'get(%s)' % literal('a'), 'get(%s, %s)' % (literal('zz'), e('str', 0))])}",
             lambda: f"{self.post(e('dict', d))}[{e('str', 0)}]",
             lambda: f"{self.post(e('list', d))}[{e('int', 0)}]",
-            lambda: f"{self.post(e('list', d))}|{r.choice(['first', 'last', 'length', 'max', 'min', 'sum', 'random' if r.random() < .05 else 'first'])}",
+            lambda: f"{self.post(e('list', d))}|{r.choice(['first', 'last', 'length', 'max', 'min', 'sum'])}",
             lambda: f"{self.post(e('any', d))}|default({e('any', d)})",
             lambda: f"{r.choice(self.namespaces)}.{r.choice(['v', 'w', 'q'])}" if self.namespaces else "mix",
             lambda: f"loop.{r.choice(['previtem', 'nextitem'])}" if self.in_loop else "mix",

@@ -813,10 +813,93 @@ d[1:2]
 1[0]
 none[0]
 none['a']
+html|safe + '<'
+'<' + html|safe
+'<' + (html|safe)
+(html|safe) + '<' ~ '>'
+(html|e) * 2
+(html|e)|e
+(html|e)|forceescape
+(html|safe)[1:3] + '&'
+(html|safe)|upper + '&'
+(html|safe)|replace('a', '<') + '&'
+(html|safe).replace('a', '<') + '&'
+(html|safe).split('x')[0] + '<'
+(html|safe).partition('x')|list
+(html|safe)|list|first + '<'
+(html|safe)|string + '<'
+(html|safe)|join('&')
+(', '|safe).join([1, '<', html|safe])
+'<%s>'|safe|format('<', 1)
+('<%s %d>'|safe) % ('<', 1)
+('<{}>'|safe).format('<')
+'%s' % (html|safe) + '<'
+[html|safe]
+html|safe is escaped
+html is escaped
+(html|e)|length
+(' <b> '|safe)|trim + '&'
+('a b'|safe)|truncate(1, true, '<', 0)
+('a'|safe)|indent(2, true) + '<'
+('a'|safe)|center(5) + '<'
+('a'|safe).ljust(3, '*') + '<'
+(html|safe)|reverse + '<'
+{'a': 1, 'b c': 'é/'}|urlencode
+[('a', 1), ('b', 2)]|urlencode
+[1]|urlencode
+'{:_}|{:_x}|{:08,}|{:010,.2f}'.format(1234567, 1048576, 1234, 1234.5)
+'{:.3}|{:.1}|{:.10}'.format(123.0, 0.5, 1e20)
+'{:#x}|{:#o}|{:+.1e}|{:c}'.format(255, 8, 12345.678, 65)
+'{:>{}}|{:{w}}'.format('a', 5, 'b', w=3)
+'{0}{}'.format(1, 2)
+'{[0]}'.format([1])
+'{!a}'.format('é😀')
+'%a|%c|%c' % ('é', 65, 'b')
+'%.3d|%05.3d|%+.4x' % (5, 5, 255)
+'{:+}'.format('a')
+'{:,}'.format('a')
+'{:=5}'.format('a')
+'%d' % undefined_name
+'a' % undefined_name
+'a' % xs
+'aB ß'.swapcase()
+'Hello World'.istitle()
+'Hello world'.istitle()
+'é'.isascii()
+'a\n'.isprintable()
+'a\tb\n\tc'.expandtabs(4)
+'{a}'.format_map({'a': 1})
+xs is filter
+d is test
+undefined_name.__class__ is defined
+undefined_name.__nothing__
+{'__x__': 1}.__x__
+(xs|map('nope')) is defined
+xs|map('nope')|first
+['a', 1]|map('int')|first
+(xs|batch(0))|list
+xs|batch(-1)|list
+'7'|int(base=1)
+[1, 2]|truncate(5)
+undefined_name|truncate
+9007199254740993 / 3
 """
 
 # Whole templates.
 TEMPLATES = [
+    # What the differential test found.
+    "{% for x in xs %}{% set y %}a{% if x == 1 %}{% break %}{% endif %}b{% endset %}{{ y }}{% endfor %}",
+    "{% for x in xs %}{% filter upper %}a{% if x == 1 %}{% continue %}{% endif %}b{% endfilter %}{% endfor %}",
+    "{% for x in xs %}{% for y in [] %}{% else %}{% break %}{% endfor %}n{% endfor %}",
+    "{% for x in xs %}{% for y in [] recursive %}{% else %}{% break %}{% endfor %}n{% endfor %}",
+    "{% for x in xs %}{% generation %}{% break %}{% endgeneration %}{% endfor %}",
+    "{% for x in [1] %}a{% continue %}b{% else %}e{% endfor %}", "{% for x in xs %}a{% break %}b{% else %}e{% endfor %}",
+    "{% for x in xs %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% else %}e{% endfor %}",
+    "{% for x in [] %}{{ x|nope }}{% endfor %}", "{% if false %}{{ x|nope }}{% endif %}", "{{ 1 if true else x|nope }}",
+    "{% if false %}{% for x in xs %}{{ x|nope }}{% endfor %}{% endif %}", "{% if false %}{{ x is nope }}{% endif %}",
+    "{% macro m(x=1) %}{{ caller }}{{ caller.name }}{{ m.catch_kwargs }}{{ m.caller }}{% endmacro %}{% call m() %}{% endcall %}",
+    "{% macro m() %}{{ varargs }}{{ m.catch_varargs }}{% endmacro %}{{ m(1) }}",
+    "{% filter e %}<a>{% endfilter %}", "{% set x | e %}<a>{% endset %}{{ x + '<' }}", "{% set x %}{{ html|safe }}{% endset %}{{ x + '<' }}",
     "{% for x in xs %}{{ x }},{% endfor %}",
     "{% for x in xs %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }};{% endfor %}",
     "{% for x in [] %}a{% else %}empty{% endfor %}",

@@ -26,6 +26,30 @@ constexpr size_t kMaxModelNameBytes = 256;
 constexpr std::string_view kNoBeams = "beam search is not offered";
 
 // Schemas of the shapes that readers take, as coarse as they may be.
+constexpr std::string_view kMessageList =
+    R"({"type":"array","minItems":1,"items":{"type":"object","required":["role","content"],)"
+    R"("properties":{"role":{"enum":["system","developer","user","assistant","tool"]},)"
+    R"("content":{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"object",)"
+    R"("required":["type","text"],"properties":{"type":{"const":"text"},)"
+    R"("text":{"type":"string"}}}}]},"tool_calls":{"type":["array","null"],)"
+    R"("items":{"type":"object"}}}}})";
+constexpr std::string_view kTurnList =
+    R"({"type":"array","minItems":1,"items":{"type":"object","required":["role","content"],)"
+    R"("properties":{"role":{"enum":["user","assistant"]},)"
+    R"("content":{"anyOf":[{"type":"string","minLength":1},{"type":"array","minItems":1,)"
+    R"("items":{"type":"object","required":["type"]}}]}}}})";
+constexpr std::string_view kToolList =
+    R"({"type":"array","maxItems":128,"items":{"type":"object","required":["type","function"],)"
+    R"("properties":{"type":{"const":"function"},"function":{"type":"object","required":["name"],)"
+    R"("properties":{"name":{"type":"string","pattern":"^[A-Za-z0-9_-]{1,64}$"},)"
+    R"("description":{"type":["string","null"]},"strict":{"type":["boolean","null"]},)"
+    R"("parameters":{"type":["object","null"],"properties":{"type":{"const":"object"}}}}}}}})";
+constexpr std::string_view kBias =
+    R"({"type":"object","maxProperties":1024,"propertyNames":{"pattern":"^[0-9]{1,6}$"},)"
+    R"("additionalProperties":{"type":"number","minimum":-100,"maximum":100}})";
+constexpr std::string_view kStops =
+    R"({"anyOf":[{"type":"string","minLength":1,"maxLength":64},{"type":"array","maxItems":16,)"
+    R"("items":{"type":"string","minLength":1,"maxLength":64}}]})";
 constexpr std::string_view kObjectList = R"({"type":"array","items":{"type":"object"}})";
 constexpr std::string_view kObject = R"({"type":"object"})";
 constexpr std::string_view kString = R"({"type":"string"})";
@@ -40,13 +64,13 @@ const ParamRow kInputRows[] = {
     {"model", "", kAll,
      StringField{kMaxModelNameBytes, [](P& p, std::string_view v) { p.model = v; }},
      "the served model", "One of the served names; 404 for another one.", true},
-    {"messages", "", kChat | kTokenize, CustomField{"list of messages", ReadMessages, kObjectList},
+    {"messages", "", kChat | kTokenize, CustomField{"list of messages", ReadMessages, kMessageList},
      "required",
      "The conversation. Roles: system, developer, user, assistant, tool. Content: a string, or "
      "parts "
      "of type text; null for an assistant.",
      true},
-    {"messages", "", kAnthropic, CustomField{"list of messages", ReadBlockMessages, kObjectList},
+    {"messages", "", kAnthropic, CustomField{"list of messages", ReadBlockMessages, kTurnList},
      "required",
      "The conversation: user and assistant, a string or blocks of type text, thinking, tool_use "
      "and "
@@ -67,7 +91,7 @@ const ParamRow kInputRows[] = {
      "The text or ids to continue. /tokenize takes a string. Token ids are used as they are."},
     {"tokens", "", kDetokenize, CustomField{"list of token ids", ReadTokens, kIdList}, "required",
      "The ids to turn into text."},
-    {"tools", "", kChat | kTokenize, CustomField{"list of function tools", ReadTools, kObjectList},
+    {"tools", "", kChat | kTokenize, CustomField{"list of function tools", ReadTools, kToolList},
      "none",
      "Functions the model may call: at most 128, names of up to 64 letters, digits, `_` and `-`, "
      "no two alike, 256 KiB of JSON together. In which format calls are written and read is found "
@@ -177,7 +201,7 @@ const ParamRow kGenerationRows[] = {
      NumberField{0.01, 100, false, [](P& p, float v) { p.sampling.repetition_penalty = v; }}, "1",
      "Divides positive and multiplies negative logits of tokens that prompt or output have."},
     {"logit_bias", "", kGenerate,
-     CustomField{"object of token id to -100..100", ReadLogitBias, kObject}, "{}",
+     CustomField{"object of token id to -100..100", ReadLogitBias, kBias}, "{}",
      "Added to the logits of these tokens; at most 1024 entries."},
     {"allowed_token_ids", "", kGenerate,
      CustomField{"list of token ids", ReadAllowedTokenIds, kIdList}, "all",
@@ -199,10 +223,10 @@ const ParamRow kGenerationRows[] = {
     {"best_of", "", kTexts,
      IntField{1, limits::kMaxChoices, [](P& p, int64_t v) { p.best_of = I32(v); }}, "n",
      "Accepted when it equals n."},
-    {"stop_sequences", "", kMessages, CustomField{"list of strings", ReadStop, kStringOrList},
-     "none", "As stop."},
-    {"stop", "", kTexts | kResponses,
-     CustomField{"string or list of strings", ReadStop, kStringOrList}, "none",
+    {"stop_sequences", "", kMessages, CustomField{"list of strings", ReadStop, kStops}, "none",
+     "As stop."},
+    {"stop", "", kTexts | kResponses, CustomField{"string or list of strings", ReadStop, kStops},
+     "none",
      "At most 16 strings of at most 256 bytes. The output ends before the first that appears."},
     {"stop_token_ids", "", kGenerate, CustomField{"list of token ids", ReadStopTokenIds, kIdList},
      "none", "At most 128 ids that end the output as EOS does, also with ignore_eos."},

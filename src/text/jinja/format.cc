@@ -142,6 +142,7 @@ void AppendRepr(Runtime& runtime, StrBuilder& out, Value value) {
       AppendDict(runtime, out, value.space->attributes, trusted);
       return out.Append(">", trusted);
     case Kind::kCallable:
+      if (value.callable->name.empty()) return out.Append("<Macro anonymous>", trusted);
       out.Append(value.callable->macro != nullptr ? "<Macro " : "<function ", trusted);
       AppendReprStr(runtime, out, MakeStr(runtime.arena, value.callable->name, trusted), trusted);
       return out.Append(">", trusted);

@@ -50,9 +50,9 @@ class PercentOperands {
   PercentOperands(Runtime& runtime, Value operands) : runtime_(runtime), all_(operands) {
     const bool tuple = operands.kind == Kind::kSeq && operands.seq->is_tuple();
     items_ = tuple ? std::span<const Value>(operands.seq->items) : std::span<const Value>(&all_, 1);
-    // A mapping may be left unused; so may a list or a range, which Python takes for one.
+    // A mapping may be left unused; so may what Python takes for one because it can be indexed.
     checked_ = !(operands.kind == Kind::kDict || operands.kind == Kind::kRange ||
-                 (operands.kind == Kind::kSeq && !tuple));
+                 operands.kind == Kind::kUndefined || (operands.kind == Kind::kSeq && !tuple));
   }
   Value Next() {
     if (at_ >= items_.size()) Raise(kBadArgument, "not enough arguments for the format string");

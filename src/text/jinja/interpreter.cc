@@ -124,6 +124,7 @@ Interpreter::Flow Interpreter::RunLoop(const Stmt* node, Value iterable, int64_t
   const NameId loop_name = ast_.loop_name;
   const ScopeGuard guard(*this, NewScope(scope_));
   Scope* const outer = scope_->parent;
+  bool completed = false;
   for (; loop->index0 < items.size(); ++loop->index0) {
     Charge();
     if (scope_->captured) {
@@ -134,10 +135,13 @@ Interpreter::Flow Interpreter::RunLoop(const Stmt* node, Value iterable, int64_t
     Set(loop_name, Value::Of(loop));
     Assign(node->target, items[loop->index0]);
     Mask(node->masked);
-    if (ExecBlock(node->body) == Flow::kBreak) return Flow::kNext;
+    const Flow flow = ExecBlock(node->body);
+    completed = completed || flow == Flow::kNext;
+    if (flow == Flow::kBreak) break;
   }
-  if (!items.empty()) return Flow::kNext;
-  scope_->variables.clear();
+  // jinja2's else is for loops of which no round came to its end, for lack of items or not.
+  if (completed || node->otherwise.empty()) return Flow::kNext;
+  scope_ = NewScope(outer);  // a macro of the last round may look into the one there was
   Mask(node->masked_otherwise);
   return ExecBlock(node->otherwise);  // a break there is one of the loop around
 }
@@ -187,9 +191,16 @@ const Callable* Interpreter::MakeMacro(const Stmt* node) {
   return macro;
 }
 
+// The one behind `caller` has no name.
+const Callable* Interpreter::MakeCaller(const Stmt* node) {
+  const Callable* macro = MakeMacro(node);
+  const_cast<Callable*>(macro)->name = {};  // just made
+  return macro;
+}
+
 void Interpreter::ExecMacro(const Stmt* node) { Set(node->name, Value::Of(MakeMacro(node))); }
 
-void Interpreter::ExecCallBlock(const Stmt* node) { Emit(EvalCall(node->value, MakeMacro(node))); }
+void Interpreter::ExecCallBlock(const Stmt* node) { Emit(EvalCall(node->value, MakeCaller(node))); }
 
 Interpreter::Flow Interpreter::ExecWith(const Stmt* node) {
   std::vector<Value> values;

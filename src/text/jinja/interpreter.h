@@ -72,6 +72,7 @@ class Interpreter final : public Runtime {
   // nothing.
   const Str* Capture(const Block& block, Flow* flow = nullptr);
   const Callable* MakeMacro(const Stmt* node);
+  const Callable* MakeCaller(const Stmt* node);
 
   // Hides request variables that the scope entered now assigns before it reads them.
   void Mask(const std::vector<NameId>& names);

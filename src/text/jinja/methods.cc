@@ -171,7 +171,7 @@ Value SeqField(Runtime& runtime, Value object, std::string_view name) {
 
 Value MacroField(Runtime& runtime, const Callable& macro, std::string_view name) {
   const Stmt& node = *macro.macro;
-  if (name == "name") return runtime.Text(macro.name);
+  if (name == "name") return macro.name.empty() ? Value::None() : runtime.Text(macro.name);
   if (name == "catch_kwargs") return Value::Bool(node.uses_kwargs);
   if (name == "catch_varargs") return Value::Bool(node.uses_varargs);
   if (name == "caller") return Value::Bool(node.uses_caller);
@@ -190,8 +190,29 @@ Value NamespaceField(Runtime& runtime, Value object, std::string_view name) {
 
 }  // namespace
 
+bool IsObjectAttribute(std::string_view name) {
+  // Of object, of functions, classes and modules, and of containers and numbers.
+  static constexpr std::string_view kNames[] = {
+      "class",      "delattr", "dict",          "dir",          "doc",         "eq",
+      "format",     "ge",      "getattr",       "getattribute", "getstate",    "gt",
+      "hash",       "init",    "init_subclass", "le",           "lt",          "module",
+      "ne",         "new",     "reduce",        "reduce_ex",    "repr",        "setattr",
+      "sizeof",     "slots",   "str",           "subclasshook", "weakref",     "annotations",
+      "base",       "bases",   "builtins",      "call",         "closure",     "code",
+      "defaults",   "func",    "globals",       "import",       "kwdefaults",  "loader",
+      "mro",        "name",    "package",       "qualname",     "self",        "spec",
+      "subclasses", "wrapped", "abs",           "add",          "bool",        "contains",
+      "delitem",    "float",   "floordiv",      "getitem",      "int",         "iter",
+      "len",        "mod",     "mul",           "neg",          "next",        "or",
+      "pos",        "pow",     "radd",          "reversed",     "rmod",        "rmul",
+      "setitem",    "sub",     "truediv",       "html",         "html_format", "class_getitem"};
+  if (name.size() < 5 || !name.starts_with("__") || !name.ends_with("__")) return false;
+  const std::string_view inner = name.substr(2, name.size() - 4);
+  return std::find(std::begin(kNames), std::end(kNames), inner) != std::end(kNames);
+}
+
 Value FindMethodOrField(Runtime& runtime, Value object, std::string_view name) {
-  if (name.starts_with("__") && name.ends_with("__")) {
+  if (IsObjectAttribute(name)) {
     return runtime.MissingAttribute(object, name, true);
   }
   switch (object.kind) {

@@ -595,7 +595,10 @@ Value GetItem(Runtime& runtime, Value object, Value key) {
 
 Value GetAttribute(Runtime& runtime, Value object, std::string_view name) {
   runtime.Charge();
-  if (object.is_undefined()) RaiseUndefined(object);
+  if (object.is_undefined()) {
+    if (IsObjectAttribute(name)) return runtime.MissingAttribute(object, name, true);
+    RaiseUndefined(object);
+  }
   const Value attribute = FindMethodOrField(runtime, object, name);
   if (!attribute.is_undefined() || attribute.undefined != nullptr) return attribute;
   if (object.kind == Kind::kDict) {

@@ -76,6 +76,7 @@ Value SameAs(Runtime&, Value self, const Args& args) {
 template <NativeFn (*kFind)(std::string_view)>
 Value Exists(Runtime& runtime, Value self, const Args& args) {
   Params("this test", args, {});
+  if (!IsHashable(self)) Raise(kBadArgument, "{} can't be a name", TypeName(self));
   return Value::Bool(self.is_string() && kFind(Flat(runtime.arena, self.str)->view()) != nullptr);
 }
 
