@@ -38,7 +38,8 @@ endif()
 
 # Headers are most of what the compiler reads. Only with sanitizers, where builds are long, libraries are compiled eight
 # files at a time and tests share what most of them read: the other builds see to it that each file includes
-# what it uses. Files with flags of their own cannot share.
+# what it uses. Files with flags of their own cannot share,
+# nor those of SINGLY, which name their parts alike.
 function(vivace_share target)
   if(VIVACE_SANITIZE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
@@ -53,7 +54,7 @@ set(VIVACE_COMMON_HEADERS <algorithm> <functional> <memory> <span> <string> <str
                           <tl/expected.hpp>)
 
 function(vivace_module name)
-  cmake_parse_arguments(ARG "OWN_FLAGS" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "OWN_FLAGS;SINGLY" "" "DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -65,7 +66,7 @@ function(vivace_module name)
     if(VIVACE_SANITIZE STREQUAL "address" AND name IN_LIST VIVACE_BYTE_FOLDERS)
       target_compile_options(vivace_${name} PRIVATE -fsanitize=alignment)
     endif()
-    if(NOT ARG_OWN_FLAGS)
+    if(NOT ARG_OWN_FLAGS AND NOT ARG_SINGLY)
       vivace_share(vivace_${name})
     endif()
   else()

@@ -79,8 +79,8 @@ std::vector<std::string> Warnings(const RunResult& run) {
                     f.tokens_per_chunk));
   }
   if (f.completed > 0 && f.completed < kFewForP99) {
-    out.push_back(
-        fmt::format("{} requests are few for a p99: it is about the slowest of them", f.completed));
+    out.push_back(fmt::format(
+        "fewer than {} requests completed: a p99 is about the slowest of them", kFewForP99));
   }
   // Where places are limited, waiting for one is not lateness; the client measures its loop itself.
   if (run.max_concurrency == 0 && f.send_lag_ms.n > 0 && f.send_lag_ms.p99 > kLagMs &&

@@ -48,7 +48,8 @@ TEST(Validity, AClientThatWasTheBottleneck) {
 
 TEST(Warnings, SayWhatAReaderWouldTripOver) {
   EXPECT_THAT(Warnings(MakeRun({.requests = 200})), IsEmpty());
-  EXPECT_THAT(Warnings(MakeRun({.requests = 20})), Contains(HasSubstr("few for a p99")));
+  EXPECT_THAT(Warnings(MakeRun({.requests = 20})),
+              Contains(HasSubstr("a p99 is about the slowest")));
   RunResult run = MakeRun({.requests = 200});
   run.partial = true;
   run.note = "interrupted";

@@ -12,7 +12,7 @@
 namespace vivace::load {
 namespace {
 
-constexpr int kWidth = 50;  // of vLLM's block
+constexpr int kBlockWidth = 50;  // of vLLM's block
 
 struct Section {
   std::string_view title, name;
@@ -50,7 +50,7 @@ std::string Failures(const RunResult& run) {
 class Block {
  public:
   void Rule(std::string_view title, char fill) {
-    const std::string middle = fmt::format("{{:{}^{}}}\n", fill, kWidth);
+    const std::string middle = fmt::format("{{:{}^{}}}\n", fill, kBlockWidth);
     out_ += fmt::format(fmt::runtime(middle), title);
   }
   void Row(std::string_view name, const std::string& value) {
