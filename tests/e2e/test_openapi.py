@@ -19,6 +19,7 @@ CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,re
 ALIASES = "^/(chat/|completions|responses|embeddings|rerank|score|models|v2/)"
 
 
+@pytest.mark.slow
 def test_the_server_keeps_to_its_description(mini, tmp_path):
     command = [SCHEMATHESIS, "run", mini.base + "/openapi.json", "--checks", CHECKS, "--phases", "fuzzing", "--max-examples", "12",
                "--generation-deterministic", "--exclude-path-regex", ALIASES, "--request-timeout", "20",
