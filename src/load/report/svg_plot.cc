@@ -130,9 +130,7 @@ class Drawing {
     const double area_top = top + (plot_.y_label.empty() ? 8 : 24);
     const double area_bottom = plot_.height - kBottom;
     int ticks = std::max(2, static_cast<int>((area_bottom - area_top) / 42));
-    if (plot_.whole_y) ticks = std::max(1, std::min(ticks, static_cast<int>(y_high)));
-    y_.emplace_back(AxisOptions{y_range_.low, y_high, plot_.log_y, plot_.y_from_zero, area_bottom,
-                                area_top, ticks});
+    y_.push_back(YScale(y_high, area_bottom, area_top, ticks));
     double widest = 0;
     for (const std::string& label : y_[0].labels()) {
       widest = std::max(widest, TextWidth(label, kFont));
@@ -144,6 +142,16 @@ class Drawing {
     area_ = {left, area_top, plot_.width - kRight, area_bottom};
     YAxis();
     XAxis();
+  }
+
+  // Fewer ticks where they would stand between whole numbers that are counts.
+  Axis YScale(double high, double bottom, double top, int ticks) const {
+    for (;; --ticks) {
+      Axis axis({y_range_.low, high, plot_.log_y, plot_.y_from_zero, bottom, top, ticks});
+      const bool whole = std::all_of(axis.ticks().begin(), axis.ticks().end(),
+                                     [](double tick) { return tick == std::round(tick); });
+      if (whole || !plot_.whole_y || ticks <= 1) return axis;
+    }
   }
 
   void YAxis() {
