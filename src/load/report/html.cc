@@ -268,7 +268,7 @@ class Page {
 
   void Failures(const Figures& f) {
     if (f.failures.empty()) return;
-    Put("<h3>Failures</h3><div class=\"scroll\"><table class=\"text\"><tbody>\n");
+    Put("<h3>Failures</h3><div class=\"scroll\"><table class=\"text counts\"><tbody>\n");
     for (const auto& [reason, count] : f.failures) {
       Put("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", count, E(Printable(reason, 500)));
     }
@@ -297,7 +297,7 @@ class Page {
     Failures(run.figures);
     const std::string waterfall = SvgWaterfall(run, kWaterfallRows);
     if (!waterfall.empty()) {
-      Put("<h3>Waterfall</h3><figure class=\"wide\" tabindex=\"0\">{}</figure>\n", waterfall);
+      Put("<figure class=\"wide\" tabindex=\"0\">{}</figure>\n", waterfall);
     }
     const auto server = ServerPlots(run);
     if (!server.empty()) {

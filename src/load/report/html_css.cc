@@ -30,7 +30,7 @@ padding:.75rem 1rem;margin:1.25rem 0}
 .verdict.bad{border-color:var(--bad)}.verdict.bad strong{color:var(--bad)}
 .verdict ul{margin:.35rem 0 0;padding-left:1.2rem}
 nav{display:flex;flex-wrap:wrap;gap:.35rem 1.1rem;margin:1rem 0 0;font-size:.95rem}
-.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(9.5rem,1fr));gap:.75rem;margin:1rem 0}
+.tiles{display:grid;grid-template-columns:repeat(auto-fill,minmax(7.9rem,1fr));gap:.75rem;margin:1rem 0}
 .tile{background:var(--panel);border-radius:10px;padding:.75rem .9rem}
 .tile b{display:block;font-size:1.45rem;line-height:1.25;font-variant-numeric:tabular-nums}
 .tile span{color:var(--muted);font-size:.85rem}
@@ -44,6 +44,9 @@ tbody tr+tr>*{border-top:1px solid var(--grid)}
 tbody th{font-weight:600}
 .text td{text-align:left;white-space:normal;overflow-wrap:anywhere}
 .text th{white-space:normal;vertical-align:top;width:32%}
+.text.counts th{width:5rem;text-align:right}
+.scroll thead th:first-child,.scroll tbody th{position:sticky;left:0;background:var(--page)}
+.text tbody th{position:static}
 .edge{border-left:1px solid var(--grid)}
 .flag{color:var(--bad);font-weight:600}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr));gap:1.5rem 2rem;
@@ -58,7 +61,7 @@ details[open]{padding-bottom:1rem}
 dl{margin:0}dt{font-weight:600;margin-top:.6rem}dd{margin:0;color:var(--muted);max-width:75ch}
 footer{margin-top:3rem;color:var(--muted);font-size:.85rem}
 .queued{fill:var(--muted);opacity:.45}.prefill{fill:var(--c4);opacity:.75}.decode{fill:var(--c0)}
-.stall{fill:var(--c1)}.broken{fill:var(--bad)}
+.stall{fill:var(--c1)}.broken{fill:var(--c7)}
 @media print{.theme,nav{display:none}.scroll,.wide{overflow:visible}h2{break-after:avoid}
 figure,.tile{break-inside:avoid}}
 )";

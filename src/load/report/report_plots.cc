@@ -12,7 +12,7 @@ namespace vivace::load {
 namespace {
 
 constexpr size_t kCurvePoints = 300;
-constexpr double kWideSpread = 30;  // slowest over median: the axis becomes logarithmic
+constexpr double kWideSpread = 12;  // slowest over the least median: the axis becomes logarithmic
 constexpr size_t kLabelBytes = 40;
 
 double PerUser(const RunResult& run) {
@@ -88,6 +88,7 @@ std::vector<double> Values(const RunResult& run, const Latency& latency) {
 PlotSeries Cumulative(const std::vector<double>& sorted, std::string name, int color) {
   PlotSeries series{
       .kind = PlotSeries::Kind::kLine, .name = std::move(name), .points = {}, .color = color};
+  if (!sorted.empty()) series.points.push_back({sorted[0], 0, "", ""});
   for (size_t i = 0; i < sorted.size(); ++i) {
     // Of a run of millions of gaps only what is drawn is made.
     const bool drawn = sorted.size() <= kCurvePoints || i + 1 == sorted.size() ||
@@ -115,7 +116,8 @@ std::string CumulativePlot(const std::vector<const RunResult*>& runs, const Late
   plot.x_from_zero = true;
   plot.y_max = 100;
   plot.y_label = "% of values at most so long";
-  bool per_token = false, wide = false, any = false, positive = true;
+  bool per_token = false, any = false, positive = true;
+  double median = 0, slowest = 0;
   size_t n = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     const std::vector<double> values = Values(*runs[i], latency);
@@ -124,7 +126,9 @@ std::string CumulativePlot(const std::vector<const RunResult*>& runs, const Late
     n = values.size();
     per_token = per_token || runs[i]->figures.itl_per_token;
     positive = positive && values.front() > 0;
-    wide = wide || values.back() > kWideSpread * Percentile(values, 50);
+    const double own_median = Percentile(values, 50);
+    median = plot.series.empty() ? own_median : std::min(median, own_median);
+    slowest = std::max(slowest, values.back());
     plot.series.push_back(
         Cumulative(values, runs.size() == 1 ? "" : fmt::format("{} (n {})", Label(*runs[i]), n),
                    static_cast<int>(i)));
@@ -134,8 +138,8 @@ std::string CumulativePlot(const std::vector<const RunResult*>& runs, const Late
   plot.title = std::string(latency.name);
   if (latency.time == nullptr) plot.title += per_token ? ", per token" : ", per chunk";
   if (runs.size() == 1) plot.title += fmt::format(", n = {}", n);
-  plot.x_label = fmt::format("{}, ms{}", latency.name, wide && positive ? " (logarithmic)" : "");
-  plot.log_x = wide && positive;
+  plot.log_x = positive && slowest > kWideSpread * median;
+  plot.x_label = fmt::format("{}, ms{}", latency.name, plot.log_x ? " (logarithmic)" : "");
   return SvgPlot(plot);
 }
 
@@ -158,10 +162,15 @@ std::string Timeline(std::string title, std::string y_label, std::vector<PlotSer
   plot.x_label = "seconds after the start";
   plot.y_label = std::move(y_label);
   plot.y_max = y_max;
+  plot.whole_y = y_max == 0;
+  bool any = false;  // a plot of zeros tells nothing
   for (PlotSeries& s : series) {
-    if (s.points.size() >= 2) plot.series.push_back(std::move(s));
+    if (s.points.size() < 2) continue;
+    any = any ||
+          std::any_of(s.points.begin(), s.points.end(), [](const PlotPoint& p) { return p.y > 0; });
+    plot.series.push_back(std::move(s));
   }
-  return plot.series.empty() ? std::string() : SvgPlot(plot);
+  return any ? SvgPlot(plot) : std::string();
 }
 
 }  // namespace
@@ -263,11 +272,11 @@ std::vector<std::string> ServerPlots(const RunResult& run) {
                {Over(run, &ServerSample::running, "running", 1, 0),
                 Over(run, &ServerSample::waiting, "waiting", 1, 1)},
                0),
-      Timeline("KV cache in use", "%", {Over(run, &ServerSample::kv_usage, "", 100, 2)}, 100),
+      Timeline("KV cache in use", "%", {Over(run, &ServerSample::kv_usage, "", 100, 0)}, 100),
       Timeline("Preemptions since the start", "preemptions",
-               {Over(run, &ServerSample::preemptions, "", 1, 3)}, 0),
+               {Over(run, &ServerSample::preemptions, "", 1, 0)}, 0),
       Timeline("Prompt tokens found in the prefix cache", "%",
-               {Over(run, &ServerSample::prefix_hit_rate, "", 100, 4)}, 100),
+               {Over(run, &ServerSample::prefix_hit_rate, "", 100, 0)}, 100),
   };
   std::erase_if(plots, [](const std::string& plot) { return plot.empty(); });
   return plots;

@@ -119,6 +119,7 @@ class Drawing {
   }
 
   std::string Dash(size_t i) const {
+    if (plot_.series.size() == 1) return "";  // dashes tell series apart
     const char* dash = kDashes[static_cast<size_t>(Color(i)) % std::size(kDashes)];
     return *dash == '\0' ? "" : fmt::format(" stroke-dasharray=\"{}\"", dash);
   }
@@ -128,14 +129,8 @@ class Drawing {
     const double y_high = plot_.y_max > 0 ? plot_.y_max : y_range_.high;
     const double area_top = top + (plot_.y_label.empty() ? 8 : 24);
     const double area_bottom = plot_.height - kBottom;
-    const AxisOptions y_options = {y_range_.low,
-                                   y_high,
-                                   plot_.log_y,
-                                   plot_.y_from_zero,
-                                   area_bottom,
-                                   area_top,
-                                   std::max(2, static_cast<int>((area_bottom - area_top) / 42))};
-    y_.emplace_back(y_options);
+    int ticks = std::max(2, static_cast<int>((area_bottom - area_top) / 42));
+    y_.push_back(YScale(y_high, area_bottom, area_top, ticks));
     double widest = 0;
     for (const std::string& label : y_[0].labels()) {
       widest = std::max(widest, TextWidth(label, kFont));
@@ -147,6 +142,16 @@ class Drawing {
     area_ = {left, area_top, plot_.width - kRight, area_bottom};
     YAxis();
     XAxis();
+  }
+
+  // Fewer ticks where they would stand between whole numbers that are counts.
+  Axis YScale(double high, double bottom, double top, int ticks) const {
+    for (;; --ticks) {
+      Axis axis({y_range_.low, high, plot_.log_y, plot_.y_from_zero, bottom, top, ticks});
+      const bool whole = std::all_of(axis.ticks().begin(), axis.ticks().end(),
+                                     [](double tick) { return tick == std::round(tick); });
+      if (whole || !plot_.whole_y || ticks <= 1) return axis;
+    }
   }
 
   void YAxis() {
@@ -242,31 +247,64 @@ class Drawing {
     }
   }
 
-  // Each label at the first of its places that nothing else takes; none there: it is left to the
-  // point's title.
+  // Each label at the first of its places that nothing takes, no line if that can be. No place: it
+  // is left to the point's title.
   void Labels() {
-    const Box page = {0, area_.top - 8, static_cast<double>(plot_.width), area_.bottom};
+    for (const PlotSeries& series : plot_.series) {
+      if (HasLine(series)) Cover(series);
+    }
     for (const PlotSeries& series : plot_.series) {
       for (const PlotPoint& p : series.points) {
         if (p.label.empty() || !Drawn(p)) continue;
         const std::string text = Shortened(p.label, kFont, 160);
-        const double x = x_[0].At(p.x), y = y_[0].At(p.y), w = TextWidth(text, kFont);
-        const Box places[] = {
-            {x + 7, y - 7, x + 7 + w, y + 6},      {x - 7 - w, y - 7, x - 7, y + 6},
-            {x - w / 2, y - 20, x + w / 2, y - 7}, {x - w / 2, y + 7, x + w / 2, y + 20},
-            {x + 5, y - 19, x + 5 + w, y - 6},     {x - 5 - w, y - 19, x - 5, y - 6},
-            {x + 5, y + 5, x + 5 + w, y + 18},     {x - 5 - w, y + 5, x - 5, y + 18},
-        };
-        for (const Box& place : places) {
-          const bool free = place.Within(page) &&
-                            std::none_of(taken_.begin(), taken_.end(),
-                                         [&](const Box& other) { return place.Meets(other); });
-          if (!free) continue;
-          Text(place.left, place.bottom - 3, "start", "mark", text);
-          taken_.push_back(place);
-          break;
+        const std::vector<Box> places = Places(p, TextWidth(text, kFont));
+        auto place = std::find_if(places.begin(), places.end(),
+                                  [&](const Box& box) { return Free(box, /*of_lines=*/true); });
+        if (place == places.end()) {
+          place = std::find_if(places.begin(), places.end(),
+                               [&](const Box& box) { return Free(box, /*of_lines=*/false); });
+        }
+        if (place == places.end()) continue;
+        Text(place->left, place->bottom - 3, "start", "mark", text);
+        taken_.push_back(*place);
+      }
+    }
+  }
+
+  // Around a point: beside, over and under it, and at its corners.
+  std::vector<Box> Places(const PlotPoint& p, double w) const {
+    const double x = x_[0].At(p.x), y = y_[0].At(p.y);
+    return {
+        {x + 7, y - 7, x + 7 + w, y + 6},      {x + 5, y + 5, x + 5 + w, y + 18},
+        {x - 7 - w, y - 7, x - 7, y + 6},      {x - 5 - w, y - 19, x - 5, y - 6},
+        {x - w / 2, y + 7, x + w / 2, y + 20}, {x - w / 2, y - 20, x + w / 2, y - 7},
+        {x + 5, y - 19, x + 5 + w, y - 6},     {x - 5 - w, y + 5, x - 5, y + 18},
+    };
+  }
+
+  bool Free(const Box& place, bool of_lines) const {
+    const Box page = {0, area_.top - 8, static_cast<double>(plot_.width), area_.bottom};
+    const auto meets = [&](const Box& other) { return place.Meets(other); };
+    return place.Within(page) && std::none_of(taken_.begin(), taken_.end(), meets) &&
+           !(of_lines && std::any_of(lines_.begin(), lines_.end(), meets));
+  }
+
+  // Small boxes along a line.
+  void Cover(const PlotSeries& series) {
+    constexpr double kStep = 5;
+    const PlotPoint* last = nullptr;
+    for (const PlotPoint& p : series.points) {
+      if (!Drawn(p)) continue;
+      if (last != nullptr) {
+        const double x0 = x_[0].At(last->x), y0 = y_[0].At(last->y);
+        const double dx = x_[0].At(p.x) - x0, dy = y_[0].At(p.y) - y0;
+        const int steps = static_cast<int>(std::hypot(dx, dy) / kStep) + 1;
+        for (int i = 0; i <= steps; ++i) {
+          const double x = x0 + dx * i / steps, y = y0 + dy * i / steps;
+          lines_.push_back({x - 1, y - 1, x + 1, y + 1});
         }
       }
+      last = &p;
     }
   }
 
@@ -275,7 +313,7 @@ class Drawing {
   Range x_range_, y_range_;
   std::vector<Axis> x_, y_;  // one each, once the data are known
   Box area_{};
-  std::vector<Box> taken_;
+  std::vector<Box> taken_, lines_;
 };
 
 }  // namespace

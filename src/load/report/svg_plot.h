@@ -33,7 +33,8 @@ struct Plot {
   bool log_x = false, log_y = false;
   bool x_from_zero = true, y_from_zero = true;  // on linear axes
   double y_max = 0;                             // 0: by the data
-  int width = 560, height = 320;
+  bool whole_y = false;                         // counts: no ticks between them
+  int width = 480, height = 300;
   std::vector<PlotSeries> series = {};
 };
 std::string SvgPlot(const Plot& plot);

@@ -138,7 +138,7 @@ class Drawing {
       Bar(r.first_ns, r.last_ns, y, "decode", 1);
       Stalls(r, y);
     }
-    if (!good) Bar(r.first_ns != 0 ? r.last_ns : sent, r.ended_ns, y, "broken", 2);
+    if (!good) Bar(r.first_ns != 0 ? r.last_ns : sent, r.ended_ns, y, "broken", 6);
     Put("</g>\n");
   }
 
