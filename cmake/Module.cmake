@@ -36,17 +36,17 @@ if(VIVACE_SANITIZE STREQUAL "address")
   target_compile_options(vivace_test_flags INTERFACE -fno-sanitize=undefined)
 endif()
 
-# Headers are most of what the compiler reads. Only with sanitizers, where builds are long, libraries are compiled eight
-# files at a time and tests share what most of them read: the other builds see to it that each file includes
-# what it uses. Files with flags of their own cannot share,
-# nor those of SINGLY, which name their parts alike.
+# Headers are most of what the compiler reads: libraries are compiled eight files at a time, and tests share what
+# most of them read. The dev preset does neither, for changes of one file, and so sees to it that each file includes
+# what it uses. Files with flags of their own cannot share, nor those of SINGLY, which name their parts alike.
+option(VIVACE_UNITY "Compile libraries eight files at a time" ON)
 function(vivace_share target)
-  if(VIVACE_SANITIZE)
+  if(VIVACE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
 endfunction()
 function(vivace_precompile target)
-  if(VIVACE_SANITIZE)
+  if(VIVACE_UNITY)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
 endfunction()
