@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "base/units.h"
 #include "cli/environment.h"
 #include "cli/value_flags.h"

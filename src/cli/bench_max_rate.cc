@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 #include "cli/bench_commands.h"
 #include "cli/bench_load.h"
 #include "cli/commands.h"

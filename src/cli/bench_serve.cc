@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "cli/bench_commands.h"
 #include "cli/bench_load.h"
 #include "cli/commands.h"

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 #include "cli/bench_commands.h"
 #include "cli/commands.h"
 #include "cli/signals.h"

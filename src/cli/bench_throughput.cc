@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "base/log.h"
 #include "bench/offline.h"
 #include "bench/offline_report.h"

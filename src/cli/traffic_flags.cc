@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "cli/value_flags.h"
 
 namespace vivace::cli {

@@ -7,7 +7,6 @@
 
 #include "base/cpu.h"
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "base/log.h"
 #include "cli/bench_commands.h"
 #include "cli/commands.h"

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/load_limits.h"
 
 namespace vivace::load {
 namespace {

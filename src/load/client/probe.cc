@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/load_limits.h"
+#include "base/limits.h"
 
 namespace vivace::load {
 namespace {

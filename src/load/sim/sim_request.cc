@@ -7,7 +7,6 @@
 
 #include "base/json_text.h"
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "load/sim/sim_tokens.h"
 #include "server/json/strict_json.h"
 
