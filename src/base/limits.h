@@ -151,6 +151,7 @@ inline constexpr size_t kMaxLoadReasonBytes = 240;         // kept of a server's
 inline constexpr size_t kMaxLoadTextBytes = 4u << 20;      // of an answer that the next turn needs
 inline constexpr size_t kMaxLoadFetchBytes = 64u << 20;    // /v1/models, /tokenize, /metrics
 inline constexpr size_t kMaxLoadSamples = 100'000;         // readings of /metrics in one run
+inline constexpr int32_t kMaxLoadTurns = 1'000;            // of a conversation
 inline constexpr size_t kMaxLoadHeaders = 64;              // of the command line
 inline constexpr size_t kMaxLoadExtraBodyBytes = 1u << 20;
 inline constexpr double kMaxLoadSeconds = 7 * 86'400;  // any time on the command line

@@ -101,12 +101,6 @@ Status ReadStreamOptions(const json::object& object, const SimOptions& options,
   return {};
 }
 
-std::string Quoted(std::string_view text) {
-  std::string out;
-  AppendJsonString(out, text);
-  return out;
-}
-
 }  // namespace
 
 Result<SimRequest> ReadSimRequest(std::string_view body, bool chat, const SimOptions& options) {
@@ -126,7 +120,7 @@ SimWriter::SimWriter(const SimRequest& request, const std::string& model, uint64
   const char* object = request.chat ? (request.stream ? "chat.completion.chunk" : "chat.completion")
                                     : "text_completion";
   head_ = fmt::format(R"({{"id":"{}-{}","object":"{}","created":0,"model":{},"choices":)",
-                      request.chat ? "chatcmpl" : "cmpl", number, object, Quoted(model));
+                      request.chat ? "chatcmpl" : "cmpl", number, object, JsonQuoted(model));
 }
 
 std::string SimWriter::Usage(int32_t tokens) const {
@@ -206,7 +200,7 @@ Result<std::string> AnswerSimDetokenize(std::string_view body) {
     const bool fits = id != nullptr && *id >= 0 && *id < kSimVocabulary;
     ids.push_back(fits ? static_cast<int32_t>(*id) : -1);
   }
-  return fmt::format(R"({{"prompt":{}}})", Quoted(SimDecode(ids)));
+  return fmt::format(R"({{"prompt":{}}})", JsonQuoted(SimDecode(ids)));
 }
 
 }  // namespace vivace::load
