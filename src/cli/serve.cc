@@ -108,6 +108,7 @@ Status RunServer(ServeOptions options) {
   VIVACE_ASSIGN(LoadedEngine loaded,
                 LoadEngine(options.engine, [&progress](uint64_t done, uint64_t total) {
                   progress.Update(done, total);
+                  return true;
                 }));
   progress.Clear();
   VIVACE_ASSIGN(auto chat_template, MakeTemplate(options, loaded));

@@ -255,7 +255,7 @@ int Tune(std::span<const std::string> args) {
                "vivace: interrupted; what was measured is kept, and the same command goes on\n");
     return kExitInterrupted;
   }
-  return 0;
+  return result->any ? 0 : kExitRefused;
 }
 
 }  // namespace vivace::cli
