@@ -47,4 +47,10 @@ void AppendJsonString(std::string& out, std::string_view text) {
   out += '"';
 }
 
+std::string JsonQuoted(std::string_view text) {
+  std::string out;
+  AppendJsonString(out, text);
+  return out;
+}
+
 }  // namespace vivace

@@ -10,6 +10,7 @@ namespace vivace {
 // whatever the input: control characters are escaped, each error of utf8.h becomes one U+FFFD.
 // Linear in the input.
 void AppendJsonString(std::string& out, std::string_view text);
+std::string JsonQuoted(std::string_view text);
 
 // Appends the escape of a character that a JSON string cannot hold as it is: a quote, a backslash,
 // a control character.

@@ -140,6 +140,24 @@ inline constexpr int32_t kMaxBenchSequences = 4'096;
 inline constexpr int32_t kMaxBenchRounds = 1'000;
 inline constexpr size_t kMaxBenchCases = 64;  // numbers in one list
 
+// Load: what a measured server may make the client hold, and what a command line may ask for.
+inline constexpr int32_t kMaxLoadRequests = 1'000'000;  // of one run
+inline constexpr int32_t kMaxLoadConcurrency = 65'536;
+inline constexpr double kMaxLoadRate = 1e6;                // requests a second
+inline constexpr size_t kMaxLoadAnswerBytes = 256u << 20;  // of one answer, its frames included
+inline constexpr int64_t kMaxLoadEvents = 1 << 20;         // with content, of one answer
+inline constexpr size_t kMaxLoadErrorBytes = 64u << 10;    // read of an error's body
+inline constexpr size_t kMaxLoadReasonBytes = 240;         // kept of a server's sentence
+inline constexpr size_t kMaxLoadTextBytes = 4u << 20;      // of an answer that the next turn needs
+inline constexpr size_t kMaxLoadFetchBytes = 64u << 20;    // /v1/models, /tokenize, /metrics
+inline constexpr size_t kMaxLoadSamples = 100'000;         // readings of /metrics in one run
+inline constexpr int32_t kMaxLoadTurns = 1'000;            // of a conversation
+inline constexpr size_t kMaxLoadHeaders = 64;              // of the command line
+inline constexpr size_t kMaxLoadExtraBodyBytes = 1u << 20;
+inline constexpr double kMaxLoadSeconds = 7 * 86'400;  // any time on the command line
+inline constexpr size_t kMaxSimTruths = 100'000;       // requests a simulated server remembers
+inline constexpr int32_t kMaxSimTokens = 1 << 20;      // max_tokens of a simulated answer
+
 // Load: datasets and reports that users name.
 inline constexpr uint64_t kMaxDatasetBytes = 4ull << 30;
 inline constexpr size_t kMaxDatasetLineBytes = 16u << 20;  // or entry of an array

@@ -383,7 +383,8 @@ OfflineEngine::~OfflineEngine() {
 
 Result<std::unique_ptr<OfflineEngine>> OfflineEngine::Load(EngineConfig config,
                                                            const model::ModelFile& file,
-                                                           const ModelText& text, bool with_cost) {
+                                                           const ModelText& text, bool with_cost,
+                                                           const LoadProgress& progress) {
   config.max_queued_requests = 1 << 20;
   config.max_queued_tokens = int64_t{1} << 40;
   VIVACE_RETURN_IF_ERROR(Validate(config));
@@ -393,7 +394,7 @@ Result<std::unique_ptr<OfflineEngine>> OfflineEngine::Load(EngineConfig config,
     VIVACE_ASSIGN(cost, CostOf(file, *plan.ops, plan.memory.kv));
   }
   std::unique_ptr<OfflineEngine> offline(new OfflineEngine(std::move(plan), text));
-  VIVACE_ASSIGN(auto executor, CreateCpuExecutor(config, file, text.eos_ids, {}));
+  VIVACE_ASSIGN(auto executor, CreateCpuExecutor(config, file, text.eos_ids, progress));
   auto recorder = std::make_unique<StepRecorder>(std::move(executor), std::move(cost));
   offline->recorder_ = recorder.get();
   VIVACE_ASSIGN(offline->engine_, Engine::Start(config, std::move(recorder), text.eos_ids));

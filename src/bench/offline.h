@@ -24,6 +24,7 @@
 #include "engine/config.h"
 #include "engine/engine.h"
 #include "engine/load_plan.h"
+#include "engine/load_progress.h"
 #include "engine/model_text.h"
 #include "load/datasets/dataset.h"
 #include "load/record.h"
@@ -100,7 +101,8 @@ class OfflineEngine {
   // nobody is refused for being early.
   static Result<std::unique_ptr<OfflineEngine>> Load(EngineConfig config,
                                                      const model::ModelFile& file,
-                                                     const ModelText& text, bool with_cost);
+                                                     const ModelText& text, bool with_cost,
+                                                     const LoadProgress& progress = {});
   ~OfflineEngine();
   OfflineEngine(const OfflineEngine&) = delete;
   OfflineEngine& operator=(const OfflineEngine&) = delete;

@@ -14,12 +14,6 @@ namespace {
 
 constexpr int kPercentiles[] = {10, 25, 50, 75, 90, 99};  // vLLM's
 
-std::string Quoted(std::string_view text) {
-  std::string out;
-  AppendJsonString(out, text);
-  return out;
-}
-
 std::string LimitText(const std::optional<OfflineLimit>& limit) {
   if (!limit) return "";
   return fmt::format(
@@ -109,10 +103,11 @@ std::string Json(const ThroughputReport& report) {
       R"("itl_ms":{},"e2el_ms":{},"engine":{}}})",
       report.elapsed_s, f.completed, f.input_tokens + f.output_tokens, rate(f.completed),
       rate(f.input_tokens + f.output_tokens), rate(f.output_tokens), f.input_tokens,
-      f.output_tokens, f.failed, LimitJson(report.limit), Quoted(report.model), Quoted(report.isa),
-      report.threads, Quoted(report.kv_dtype), report.max_num_seqs, report.max_num_batched_tokens,
-      Quoted(report.workload), DistributionJson(f.ttft_ms), DistributionJson(f.tpot_ms),
-      DistributionJson(f.itl_ms), DistributionJson(f.e2el_ms), UseJson(report.use));
+      f.output_tokens, f.failed, LimitJson(report.limit), JsonQuoted(report.model),
+      JsonQuoted(report.isa), report.threads, JsonQuoted(report.kv_dtype), report.max_num_seqs,
+      report.max_num_batched_tokens, JsonQuoted(report.workload), DistributionJson(f.ttft_ms),
+      DistributionJson(f.tpot_ms), DistributionJson(f.itl_ms), DistributionJson(f.e2el_ms),
+      UseJson(report.use));
 }
 
 std::string Text(const LatencyReport& report) {
@@ -141,8 +136,8 @@ std::string Json(const LatencyReport& report) {
       R"("batch_size":{},"input_len":{},"output_len":{},"model":{},"isa":{},"threads":{},)"
       R"("kv_cache_dtype":{},"engine":{}}})",
       Mean(sorted), fmt::join(latencies, ","), fmt::join(percentiles, ","), LimitJson(report.limit),
-      report.batch_size, report.input_len, report.output_len, Quoted(report.model),
-      Quoted(report.isa), report.threads, Quoted(report.kv_dtype), UseJson(report.use));
+      report.batch_size, report.input_len, report.output_len, JsonQuoted(report.model),
+      JsonQuoted(report.isa), report.threads, JsonQuoted(report.kv_dtype), UseJson(report.use));
 }
 
 }  // namespace vivace::bench

@@ -8,12 +8,6 @@
 namespace vivace::bench {
 namespace {
 
-std::string Quoted(std::string_view text) {
-  std::string out;
-  AppendJsonString(out, text);
-  return out;
-}
-
 std::string_view Name(MacKind kind) { return MacKernels()[static_cast<size_t>(kind)].name; }
 
 template <typename Items, typename Format>
@@ -74,7 +68,7 @@ std::string Json(const MachineLimits& limits) {
       R"({{"cpu":{},"threads":{},"l2_bytes":{},"l3_bytes":{},"clock_hz_before":{:.0f},)"
       R"("clock_hz_after":{:.0f},"barrier_ns":{:.0f},"wake_ns":{:.0f},"steal":{:.4f},)"
       R"("reads":{},"macs":{}}})",
-      Quoted(limits.cpu), limits.threads, limits.l2_bytes, limits.l3_bytes, limits.clock_before,
+      JsonQuoted(limits.cpu), limits.threads, limits.l2_bytes, limits.l3_bytes, limits.clock_before,
       limits.clock_after, limits.barrier_ns, limits.wake_ns, limits.steal,
       Array(limits.reads,
             [](const ReadLimit& read) {
@@ -84,7 +78,7 @@ std::string Json(const MachineLimits& limits) {
             }),
       Array(limits.macs, [](const MacLimit& mac) {
         return fmt::format(R"({{"kind":{},"threads":{},"macs_per_second":{:.0f}}})",
-                           Quoted(Name(mac.kind)), mac.threads, mac.rate);
+                           JsonQuoted(Name(mac.kind)), mac.threads, mac.rate);
       }));
 }
 
@@ -95,14 +89,14 @@ std::string Json(const StepReport& report) {
         R"("slowest":{:.6f},"tokens_per_second":{:.2f},"limit_seconds":{:.6f},"binds":{},)"
         R"("fraction_of_limit":{:.4f},"kernel_share":{:.4f},"sample_share":{:.4f}}})",
         f.step.prompt, f.step.batch, f.step.context, f.seconds, f.fastest, f.slowest,
-        f.tokens_per_second, f.limit.seconds, Quoted(bench::Name(f.limit.side)),
+        f.tokens_per_second, f.limit.seconds, JsonQuoted(bench::Name(f.limit.side)),
         f.fraction_of_limit, f.kernel_share, f.sample_share);
   };
   return fmt::format(
       R"({{"model":{},"isa":{},"kv_dtype":{},"threads":{},"weight_bytes":{},"steps":{},)"
       R"("left_out":{},"limits":{}}})",
-      Quoted(report.model), Quoted(report.isa), Quoted(report.kv_dtype), report.threads,
-      report.weight_bytes, Array(report.figures, figures), Array(report.left_out, Quoted),
+      JsonQuoted(report.model), JsonQuoted(report.isa), JsonQuoted(report.kv_dtype), report.threads,
+      report.weight_bytes, Array(report.figures, figures), Array(report.left_out, JsonQuoted),
       Json(report.limits));
 }
 

@@ -95,23 +95,36 @@ Result<std::vector<StepSample>> SampleSteps(const SampleOptions& options,
   EngineConfig config = options.engine;
   VIVACE_ASSIGN(const Sizes sizes, SizesFor(options, file, &config));
   const std::vector<Case> cases = CasesFor(sizes);
-  VIVACE_ASSIGN(const auto executor, CreateCpuExecutor(config, file, {}, {}));
-  StepDriver driver(executor.get(), sizes.sequences, sizes.context);
+  const auto over = [&options](double seconds_more) {
+    const bool late =
+        options.deadline_ns > 0 &&
+        SteadyNanos() + static_cast<int64_t>(seconds_more * kNanosPerSecond) >= options.deadline_ns;
+    return late || (options.stop != nullptr && options.stop->load());
+  };
+  std::vector<StepSample> samples;
+  const auto executor =
+      CreateCpuExecutor(config, file, {}, [&](uint64_t, uint64_t) { return !over(0); });
+  if (!executor && over(0)) return samples;
+  if (!executor) return tl::unexpected(executor.error());
+  StepDriver driver(executor->get(), sizes.sequences, sizes.context);
   driver.Bind(sizes.sequences, sizes.context);
   const auto step = [&](const Case& c) {
     driver.Mix(c.decodes, c.context, c.prompts, c.position, c.rows);
     return static_cast<double>(driver.wall_ns()) * 1e-9;
   };
-  std::vector<StepSample> samples;
   const int64_t start = SteadyNanos();
   bool decodes = false, prompts = false;
+  double a_token = 0;  // seconds, in the last step
   for (int round = 0; round < kMostRounds; ++round) {
     for (const Case& c : cases) {
-      const bool stopped = options.stop != nullptr && options.stop->load();
       const double seconds = static_cast<double>(SteadyNanos() - start) * 1e-9;
-      if (stopped || (decodes && prompts && seconds > options.most_seconds)) return samples;
+      if (over(a_token * c.tokens())) return samples;
+      if (decodes && prompts && seconds > options.most_seconds) return samples;
       double took = step(c);
-      if (round == 0 && took < kSlowStepSeconds) took = step(c);  // its memory is there now
+      if (round == 0 && took < kSlowStepSeconds && !over(took)) {
+        took = step(c);  // its memory is there now
+      }
+      a_token = took / c.tokens();
       samples.push_back({c.shape(), took});
       decodes = decodes || c.decodes > 0;
       prompts = prompts || c.prompts > 0;

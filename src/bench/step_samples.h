@@ -27,9 +27,11 @@ struct SampleOptions {
   int32_t step_tokens = 2048;  // of prompts in one step, at most
   double most_seconds = 8;     // cheap shapes come first; at least one of each kind is measured
   const std::atomic<bool>* stop = nullptr;
+  int64_t deadline_ns = 0;  // SteadyNanos by which all is over, loading too; 0: none
 };
 
-// One of these for each time a shape was measured.
+// One of these for each time a shape was measured; few or none where `stop` or the deadline came
+// first. A step that would end behind the deadline, going by the last one, is not begun.
 Result<std::vector<StepSample>> SampleSteps(const SampleOptions& options,
                                             const model::ModelFile& file);
 

@@ -36,8 +36,8 @@ Flag List(const char* flag, std::string default_text, std::string help,
           [flag, to](const std::string& text) { return AppendList(flag, text, to); }};
 }
 
-Flag Text(const char* flag, std::string value, std::string default_text, std::string help,
-          std::string* to) {
+Flag NonEmptyText(const char* flag, std::string value, std::string default_text, std::string help,
+                  std::string* to) {
   return {flag, std::move(value), std::move(default_text), std::move(help),
           [flag, to](const std::string& text) -> Status {
             if (text.empty()) return BadValue(flag, text, "a value, or leave the flag out");
@@ -81,10 +81,11 @@ Status StoreBodyBytes(const std::string& text, server::HttpOptions* http) {
 std::vector<Flag> KeyFlags(server::KeyOptions* keys) {
   return {
       Key("api-key", "key that requests must bring; may be given several times", &keys->api_keys),
-      Text("api-key-file", "FILE", "", "file with a key a line, read again when it changes",
-           &keys->api_key_file),
+      NonEmptyText("api-key-file", "FILE", "", "file with a key a line, read again when it changes",
+                   &keys->api_key_file),
       Key("admin-api-key", "key for what is the administrator's", &keys->admin_keys),
-      Text("admin-api-key-file", "FILE", "", "the same, from a file", &keys->admin_key_file),
+      NonEmptyText("admin-api-key-file", "FILE", "", "the same, from a file",
+                   &keys->admin_key_file),
       {"metrics-public", "", "off", "/metrics needs no key", StoreSwitch(&keys->public_metrics)},
   };
 }
@@ -102,14 +103,14 @@ std::vector<Flag> CorsFlags(server::CorsOptions* cors) {
 std::vector<Flag> TlsFlags(server::ServerConfig* config) {
   server::TlsOptions* tls = &config->tls;
   return {
-      Text("ssl-certfile", "FILE", "", "PEM certificate with its chain: serve TLS",
-           &tls->certificate_file),
-      Text("ssl-keyfile", "FILE", "in ssl-certfile", "its PEM key", &tls->key_file),
-      Text("ssl-ca-certs", "FILE", "", "PEM certificates that may sign clients' ones",
-           &tls->ca_file),
+      NonEmptyText("ssl-certfile", "FILE", "", "PEM certificate with its chain: serve TLS",
+                   &tls->certificate_file),
+      NonEmptyText("ssl-keyfile", "FILE", "in ssl-certfile", "its PEM key", &tls->key_file),
+      NonEmptyText("ssl-ca-certs", "FILE", "", "PEM certificates that may sign clients' ones",
+                   &tls->ca_file),
       {"ssl-cert-reqs", "N", "0", "clients' certificates: 0 none, 1 optional, 2 required",
        [tls](const std::string& text) { return StoreCertReqs(text, tls); }},
-      Text("ssl-ciphers", "LIST", "OpenSSL's", "ciphers of TLS 1.2", &tls->ciphers),
+      NonEmptyText("ssl-ciphers", "LIST", "OpenSSL's", "ciphers of TLS 1.2", &tls->ciphers),
       {"enable-ssl-refresh", "", "off", "read certificate and key again when they change",
        StoreSwitch(&config->refresh_tls)},
   };
@@ -119,8 +120,8 @@ std::vector<Flag> TlsFlags(server::ServerConfig* config) {
 
 std::vector<Flag> AccessFlags(server::ServerConfig* config) {
   std::vector<Flag> flags = {
-      Text("uds", "PATH", "", "Unix socket to listen on instead of host and port",
-           &config->http.uds),
+      NonEmptyText("uds", "PATH", "", "Unix socket to listen on instead of host and port",
+                   &config->http.uds),
       {"max-body-bytes", "BYTES", "16MiB", "largest body of a request",
        [config](const std::string& text) { return StoreBodyBytes(text, &config->http); }},
   };

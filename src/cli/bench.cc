@@ -19,7 +19,7 @@ constexpr Verb kVerbs[] = {
     {"latency", BenchLatency, "one batch of requests in process, again and again"},
 };
 
-void PrintHelp(FILE* out) {
+void PrintBenchHelp(FILE* out) {
   fmt::print(out,
              "usage: vivace bench COMMAND [ARGUMENTS]\n\n"
              "Measures servers over HTTP; this machine, and a model on it, in this process.\n\n");
@@ -31,11 +31,11 @@ void PrintHelp(FILE* out) {
 
 int Bench(std::span<const std::string> args) {
   if (args.empty()) {
-    PrintHelp(stderr);
+    PrintBenchHelp(stderr);
     return kExitUsage;
   }
   if (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
-    PrintHelp(stdout);
+    PrintBenchHelp(stdout);
     return 0;
   }
   return RunVerb("vivace bench", kVerbs, args);

@@ -11,7 +11,7 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct BenchCompareOptions {
   load::CompareOptions compare;
   bool json = false;
 };
@@ -30,7 +30,7 @@ Flag Percent(std::string name, std::string help, double low, double high, double
           std::move(store)};
 }
 
-Command MakeCommand(Options* options) {
+Command BenchCompareCommand(BenchCompareOptions* options) {
   load::CompareOptions& compare = options->compare;
   Command command = {
       .name = "bench compare",
@@ -63,21 +63,17 @@ Command MakeCommand(Options* options) {
 }  // namespace
 
 int BenchCompare(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (parsed->positionals.size() < 2) {
-    fmt::print(stderr, "vivace: give two or more reports (`vivace bench compare --help`)\n");
-    return kExitUsage;
-  }
+  BenchCompareOptions options;
+  const auto words =
+      ParseWords(BenchCompareCommand(&options), args, {2, kAnyWords, "give two or more reports"});
+  if (!words) return words.error();
   std::vector<std::vector<load::RunResult>> reports;
-  for (const std::string& path : parsed->positionals) {
+  for (const std::string& path : *words) {
     auto report = load::ReadReport(path);
     if (!report) return Refuse(report.error());
     reports.push_back(std::move(*report));
   }
-  const auto comparison = load::Compare(parsed->positionals, reports, options.compare);
+  const auto comparison = load::Compare(*words, reports, options.compare);
   if (!comparison) return Refuse(comparison.error());
   fmt::print("{}", options.json ? load::ComparisonJson(*comparison) + "\n"
                                 : load::ComparisonText(*comparison));

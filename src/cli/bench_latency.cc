@@ -16,7 +16,7 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct BenchLatencyOptions {
   EngineConfig engine;
   HubOptions hub;
   int32_t input_len = 32, output_len = 128, batch_size = 8;
@@ -26,7 +26,7 @@ struct Options {
   std::string output_json;
 };
 
-Command MakeCommand(Options* options) {
+Command BenchLatencyCommand(BenchLatencyOptions* options) {
   Command command = {
       .name = "bench latency",
       .positional = "MODEL",
@@ -64,8 +64,8 @@ Command MakeCommand(Options* options) {
   return command;
 }
 
-Result<bench::LatencyReport> Measure(Options* options, const std::string& argument,
-                                     const StopFlag& stop) {
+Result<bench::LatencyReport> MeasureLatency(BenchLatencyOptions* options,
+                                            const std::string& argument, const StopFlag& stop) {
   VIVACE_ASSIGN(const OpenedModel model, OpenForOffline(argument, options->hub, &options->engine));
   VIVACE_ASSIGN(const auto limits, LimitsFor(options->limits, options->engine, model.file));
   VIVACE_ASSIGN(const auto engine, bench::OfflineEngine::Load(options->engine, model.file,
@@ -112,33 +112,21 @@ Result<bench::LatencyReport> Measure(Options* options, const std::string& argume
 }  // namespace
 
 int BenchLatency(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give one model (`vivace bench latency --help`)\n");
-    return kExitUsage;
-  }
+  BenchLatencyOptions options;
+  const auto words = ParseWords(BenchLatencyCommand(&options), args, {1, 1, "give one model"});
+  if (!words) return words.error();
   StopFlag stop;
   log::Configure({.level = log::Level::kWarn});  // figures are what is wanted
-  const auto report = Measure(&options, parsed->positionals[0], stop);
+  const auto report = MeasureLatency(&options, (*words)[0], stop);
   if (!report) return Refuse(report.error());
-  fmt::print("{}", bench::Text(*report));
-  if (!options.output_json.empty()) {
-    const Status written = WriteTextFile(options.output_json, bench::Json(*report));
-    if (!written) return Refuse(written.error());
-  }
-  if (stop.stopped()) {
-    fmt::print(stderr, "vivace: interrupted after {} of {} iterations\n", report->latencies.size(),
-               options.iterations);
-    return kExitInterrupted;
-  }
-  if (report->limit) {
-    const Status checked = bench::CheckFraction(*report->limit);
-    if (!checked) return Refuse(checked.error());
-  }
-  return 0;
+  return FinishOffline(
+      {.text = bench::Text(*report),
+       .json = bench::Json(*report),
+       .json_path = options.output_json,
+       .interrupted = stop.stopped() ? fmt::format("interrupted after {} of {} iterations",
+                                                   report->latencies.size(), options.iterations)
+                                     : "",
+       .limit = report->limit});
 }
 
 }  // namespace vivace::cli

@@ -10,7 +10,7 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct BenchLimitsOptions {
   bench::LimitOptions limits;
   bool json = false;
 };
@@ -38,7 +38,7 @@ Status StoreWorkingSet(const std::string& text, std::vector<size_t>* to) {
   return {};
 }
 
-Command MakeCommand(Options* options) {
+Command BenchLimitsCommand(BenchLimitsOptions* options) {
   return {
       .name = "bench limits",
       .positional = "",
@@ -62,14 +62,10 @@ Command MakeCommand(Options* options) {
 }  // namespace
 
 int BenchLimits(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (!parsed->positionals.empty()) {
-    fmt::print(stderr, "vivace: bench limits takes no file (`vivace bench limits --help`)\n");
-    return kExitUsage;
-  }
+  BenchLimitsOptions options;
+  const auto words =
+      ParseWords(BenchLimitsCommand(&options), args, {0, 0, "only the machine is measured"});
+  if (!words) return words.error();
   const auto limits = bench::MeasureLimits(options.limits);
   if (!limits) return Refuse(limits.error());
   fmt::print("{}{}", options.json ? bench::Json(*limits) : bench::Text(*limits),

@@ -24,6 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Each run has another seed, far from those that users give to commands beside this one.
+constexpr uint64_t kSeedStep = 1'000'003;
 constexpr useconds_t kPollUs = 250'000;
 
 bool MayYetCome(const Error& error) {
@@ -145,14 +147,14 @@ std::vector<double> LoadBench::ArrivalsOf(const load::Workload& workload,
   if (point.rate <= 0 && !ramps) return {};
   load::ArrivalOptions arrivals = options_.arrivals;
   arrivals.rate = point.rate;
-  arrivals.seed += point.seed_offset;
+  arrivals.seed += kSeedStep * point.number;
   return load::Arrivals(arrivals, load::CountStarts(workload));
 }
 
 Result<load::RunResult> LoadBench::Run(const Point& point) {
   load::DatasetOptions dataset = options_.dataset;
   dataset.num_prompts = point.num_prompts;
-  dataset.seed += point.seed_offset;
+  dataset.seed += kSeedStep * point.number;
   Progress progress(point.label.empty() ? "measuring" : point.label);
   VIVACE_ASSIGN(const load::Workload workload, load::MakeWorkload(dataset, counter_.get()));
   load::RunOptions run;

@@ -25,7 +25,8 @@ class LoadBench {
     double rate = 0;          // requests a second; 0: as fast as the places allow
     int32_t concurrency = 0;  // 0: unlimited
     size_t num_prompts = 0;
-    uint64_t seed_offset = 0;  // runs differ, so that no prefix cache knows the next one's prompts
+    uint64_t number =
+        0;  // of the command: runs differ, so that no prefix cache knows the next one's prompts
     std::string label;
     std::vector<load::Promise> promises;
   };

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "base/units.h"
 #include "cli/environment.h"
+#include "cli/traffic_flags.h"
 #include "cli/value_flags.h"
 #include "load/compat.h"
 #include "server/json/strict_json.h"
@@ -25,34 +25,9 @@ constexpr std::string_view kCompletions = "/v1/completions", kChat = "/v1/chat/c
 constexpr double kDay = limits::kMaxLoadSeconds;
 constexpr int32_t kMostSeed = std::numeric_limits<int32_t>::max();
 
-// Other tools' names for kinds of datasets, and what else they say.
-struct DatasetAlias {
-  std::string_view alias, name;
-};
-constexpr DatasetAlias kDatasetAliases[] = {
-    {"prefix_repetition", "shared-prefix"},
-    {"generated-shared-prefix", "shared-prefix"},
-    {"timed_trace", "trace"},
-    {"mooncake", "trace"},
-    {"burstgpt", "trace"},
-};
-
-// Named presets of lengths.
-struct Preset {
-  std::string_view name;
-  int32_t input, output;
-};
-constexpr Preset kPresets[] = {{"prefill-heavy", 768, 128}, {"decode-heavy", 128, 768}};
-
 // What other tools call a protocol: only whether it is chat is of interest.
 constexpr std::string_view kBackends[] = {"openai",   "vllm", "vivace",      "llama.cpp", "sglang",
                                           "lmdeploy", "tgi",  "openai-chat", "vllm-chat"};
-
-Flag Text(std::string name, std::string value, std::string shown, std::string help, std::string* to,
-          std::vector<std::string> aliases = {}) {
-  return {std::move(name), std::move(value), std::move(shown),
-          std::move(help), StoreText(to),    std::move(aliases)};
-}
 
 Flag Switch(std::string name, std::string shown, std::string help, bool* to) {
   return {std::move(name), "", std::move(shown), std::move(help), StoreSwitch(to)};
@@ -90,28 +65,6 @@ Status StoreMetadata(const std::string& text, std::map<std::string, std::string>
   if (equals == std::string::npos || equals == 0) return BadValue("metadata", text, "KEY=VALUE");
   (*metadata)[text.substr(0, equals)] = text.substr(equals + 1);
   return {};
-}
-
-Status StoreDatasetName(const std::string& text, load::DatasetOptions* dataset) {
-  dataset->name = text;
-  for (const DatasetAlias& alias : kDatasetAliases) {
-    if (alias.alias == text) dataset->name = alias.name;
-  }
-  std::vector<std::string> names;
-  for (const load::DatasetKind& kind : load::Datasets()) names.emplace_back(kind.name);
-  if (std::find(names.begin(), names.end(), dataset->name) != names.end()) return {};
-  return BadValue("dataset-name", text, fmt::format("one of {}", fmt::join(names, ", ")));
-}
-
-Status StorePreset(const std::string& text, load::DatasetOptions* dataset) {
-  for (const Preset& preset : kPresets) {
-    if (preset.name != text) continue;
-    dataset->input_len = preset.input;
-    dataset->output_len = preset.output;
-    dataset->output_len_given = true;
-    return {};
-  }
-  return BadValue("preset", text, "prefill-heavy (768 in, 128 out) or decode-heavy (128, 768)");
 }
 
 Status StoreBackend(const std::string& text, LoadOptions* options) {
@@ -161,14 +114,14 @@ Result<std::string> ReadKey(const std::string& path) {
 
 std::vector<Flag> ServerFlags(LoadOptions* o) {
   return {
-      Text("base-url", "URL", "of --host and --port", "the server, with or without /v1",
-           &o->base_url),
-      Text("host", "NAME", o->host, "the server's host", &o->host),
+      TextFlag("base-url", "URL", "of --host and --port", "the server, with or without /v1",
+               &o->base_url),
+      TextFlag("host", "NAME", o->host, "the server's host", &o->host),
       CountFlag("port", "and port", &o->port, 1, 65'535),
-      Text("uds", "PATH", "", "the server's Unix socket, instead of host and port",
-           &o->target.unix_socket),
-      Text("endpoint", "PATH", std::string(kCompletions),
-           "or /v1/chat/completions; under any prefix", &o->endpoint),
+      TextFlag("uds", "PATH", "", "the server's Unix socket, instead of host and port",
+               &o->target.unix_socket),
+      TextFlag("endpoint", "PATH", std::string(kCompletions),
+               "or /v1/chat/completions; under any prefix", &o->endpoint),
       {"backend",
        "NAME",
        o->backend,
@@ -180,13 +133,14 @@ std::vector<Flag> ServerFlags(LoadOptions* o) {
          o->chat = on == "true";
          return {};
        }},
-      Text("model", "NAME", "the server's only one", "what requests name as their model",
-           &o->body.model, {"served-model-name"}),
-      Text("tokenizer", "PATH", "the server's /tokenize",
-           "a tokenizer.json, a folder or a GGUF file, to make prompts of exact lengths",
-           &o->tokenizer),
-      Text("api-key", "KEY", "$OPENAI_API_KEY", "sent as a bearer token", &o->target.api_key),
-      Text("api-key-file", "PATH", "", "the same, from the first line of a file", &o->api_key_file),
+      TextFlag("model", "NAME", "the server's only one", "what requests name as their model",
+               &o->body.model, {"served-model-name"}),
+      TextFlag("tokenizer", "PATH", "the server's /tokenize",
+               "a tokenizer.json, a folder or a GGUF file, to make prompts of exact lengths",
+               &o->tokenizer),
+      TextFlag("api-key", "KEY", "$OPENAI_API_KEY", "sent as a bearer token", &o->target.api_key),
+      TextFlag("api-key-file", "PATH", "", "the same, from the first line of a file",
+               &o->api_key_file),
       {"header", "NAME=VALUE", "", "sent with every request; several, or the flag several times",
        [o](const std::string& text) { return StoreHeader(text, &o->target.headers); }},
       Switch("insecure", "off", "do not check the server's TLS certificate", &o->target.insecure),
@@ -223,47 +177,13 @@ std::vector<Flag> SamplingFlags(load::BodyOptions* body) {
                  &body->ignore_eos)};
 }
 
-std::vector<Flag> DatasetFlags(LoadOptions* o) {
-  load::DatasetOptions* d = &o->dataset;
-  std::vector<std::string_view> kinds;
-  for (const load::DatasetKind& kind : load::Datasets()) kinds.push_back(kind.name);
-  Flag input = CountFlag("random-input-len", "tokens of a prompt", &d->input_len, 1,
-                         limits::kMaxPromptTokens);
-  input.aliases = {"input-len", "prefix-repetition-suffix-len"};
-  Flag output = CountFlag("random-output-len", "tokens of an answer, at most", &d->output_len, 1,
-                          limits::kMaxPromptTokens);
-  output.aliases = {"output-len", "sharegpt-output-len", "custom-output-len",
-                    "prefix-repetition-output-len"};
-  output.store = [d, store = output.store](const std::string& text) -> Status {
-    d->output_len_given = true;
-    return store(text);
-  };
-  Flag prefix = CountFlag("random-prefix-len", "tokens in front that prompts share", &d->prefix_len,
-                          0, limits::kMaxPromptTokens);
-  prefix.aliases = {"prefix-len", "prefix-repetition-prefix-len"};
-  Flag prefixes = CountFlag("num-prefixes", "how many such prefixes there are", &d->num_prefixes, 1,
-                            static_cast<int32_t>(limits::kMaxDatasetRequests));
-  prefixes.aliases = {"prefix-repetition-num-prefixes"};
-  return {
-      {"dataset-name", "NAME", d->name, fmt::format("{}", fmt::join(kinds, ", ")),
-       [d](const std::string& text) { return StoreDatasetName(text, d); }},
-      Text("dataset-path", "PATH", "", "the file of a dataset that is one", &d->path),
-      CountFlag("num-prompts", "requests of a run", &o->num_prompts, 1, limits::kMaxLoadRequests),
-      {"preset", "NAME", "", "lengths: prefill-heavy (768/128) or decode-heavy (128/768)",
-       [d](const std::string& text) { return StorePreset(text, d); }},
-      std::move(input),
-      std::move(output),
-      NumberFlag("random-range-ratio", "R", "lengths differ by up to this share", &d->range_ratio,
-                 0, 1),
-      NumberFlag("input-len-std", "N", "deviation of the prompts' lengths", &d->input_len_std, 0,
-                 limits::kMaxPromptTokens),
-      NumberFlag("output-len-std", "N", "of the answers' lengths", &d->output_len_std, 0,
-                 limits::kMaxPromptTokens),
-      std::move(prefix),
-      std::move(prefixes),
-      CountFlag("turns", "of a conversation, each after the answer to the last", &d->turns, 1,
-                1'000),
-      Switch("token-ids", "off", "send prompts as token ids (completions only)", &d->token_ids)};
+std::vector<Flag> WorkloadFlags(load::DatasetOptions* dataset) {
+  std::vector<Flag> flags = DatasetFlags(dataset);
+  flags.push_back(PromptsFlag(&dataset->num_prompts, fmt::to_string(dataset->num_prompts),
+                              "requests of a run"));
+  flags.push_back(Switch("token-ids", "off", "send prompts as token ids (completions only)",
+                         &dataset->token_ids));
+  return flags;
 }
 
 std::vector<Flag> ArrivalFlags(LoadOptions* o) {
@@ -296,8 +216,8 @@ std::vector<Flag> ArrivalFlags(LoadOptions* o) {
 
 std::vector<Flag> LoadFlags(LoadOptions* options) {
   std::vector<Flag> flags;
-  for (auto&& table : {ServerFlags(options), DatasetFlags(options), SamplingFlags(&options->body),
-                       ArrivalFlags(options)}) {
+  for (auto&& table : {ServerFlags(options), WorkloadFlags(&options->dataset),
+                       SamplingFlags(&options->body), ArrivalFlags(options)}) {
     flags.insert(flags.end(), table.begin(), table.end());
   }
   return flags;
@@ -306,14 +226,14 @@ std::vector<Flag> LoadFlags(LoadOptions* options) {
 std::vector<Flag> ReportFlags(ReportOptions* o) {
   const auto ignored = [](const std::string&) -> Status { return {}; };
   return {
-      Text("output-json", "PATH", "", "all runs and their requests as one JSON file", &o->json),
-      Text("output-csv", "PATH", "", "a row for each run", &o->csv),
-      Text("output-html", "PATH", "", "one file with plots, for a browser", &o->html),
+      TextFlag("output-json", "PATH", "", "all runs and their requests as one JSON file", &o->json),
+      TextFlag("output-csv", "PATH", "", "a row for each run", &o->csv),
+      TextFlag("output-html", "PATH", "", "one file with plots, for a browser", &o->html),
       Switch("save-result", "off", "a JSON file for each run, named as vLLM's", &o->save_result),
       Switch("save-detailed", "off", "with each of its requests in it", &o->save_detailed),
-      Text("result-dir", "PATH", "here", "where they go", &o->result_dir),
-      Text("result-filename", "NAME", "", "what a single one is called", &o->result_filename),
-      Text("label", "TEXT", "", "a name of this run, in its report and file name", &o->label),
+      TextFlag("result-dir", "PATH", "here", "where they go", &o->result_dir),
+      TextFlag("result-filename", "NAME", "", "what a single one is called", &o->result_filename),
+      TextFlag("label", "TEXT", "", "a name of this run, in its report and file name", &o->label),
       {"metadata", "KEY=VALUE", "", "goes into the report; several",
        [o](const std::string& text) { return StoreMetadata(text, &o->metadata); }},
       {"compat", "TOOL", "", "print the columns of another tool by its definitions, too",
@@ -346,12 +266,7 @@ Status FinishLoadOptions(LoadOptions* o) {
     target.api_key = OpenAiKeyOfEnvironment();
   }
   o->body.chat = o->dataset.chat = target.chat();
-  o->dataset.num_prompts = static_cast<size_t>(o->num_prompts);
-  if (!o->dataset.path.empty() && o->dataset.name == "random") {
-    return Fail(ErrorCode::kInvalidArgument, "flag_conflict", "dataset-name",
-                "--dataset-path is given and --dataset-name is random, which reads no file: name "
-                "its kind, such as --dataset-name jsonl, sharegpt or trace");
-  }
+  VIVACE_RETURN_IF_ERROR(load::CheckDataset(o->dataset));
   VIVACE_ASSIGN([[maybe_unused]] const load::BodyWriter body, load::BodyWriter::Create(o->body));
   return load::CheckTarget(target);
 }

@@ -40,7 +40,6 @@ struct LoadOptions {
   load::DatasetOptions dataset;
   std::string tokenizer;  // a path; empty: the server's own
   load::ArrivalOptions arrivals;
-  int32_t num_prompts = 1'000;
   int32_t num_warmups = 0;
   double ready_timeout_s = 0, request_timeout_s = 6 * 3'600, drain_timeout_s = 0;
   bool server_metrics = true;

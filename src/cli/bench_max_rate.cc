@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 #include "cli/bench_commands.h"
 #include "cli/bench_load.h"
 #include "cli/commands.h"
@@ -16,7 +16,7 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct BenchMaxRateOptions {
   LoadOptions load;
   std::vector<load::Slo> slos;
   load::RateSearch::Options search;
@@ -24,9 +24,7 @@ struct Options {
   int32_t min_requests = 100;
 };
 
-constexpr uint64_t kSeedStep = 1'000'003;
-
-std::vector<Flag> SearchFlags(Options* o) {
+std::vector<Flag> SearchFlags(BenchMaxRateOptions* o) {
   return {{"slo", "STAT:FIGURE:MS", "",
            "what must hold: mean, p50, p90, p95, p99 or max of ttft, tpot, itl or e2el",
            [o](const std::string& text) -> Status {
@@ -47,7 +45,7 @@ std::vector<Flag> SearchFlags(Options* o) {
                     limits::kMaxLoadRequests)};
 }
 
-Command MakeCommand(Options* options) {
+Command BenchMaxRateCommand(BenchMaxRateOptions* options) {
   Command command = {
       .name = "bench max-rate",
       .positional = "",
@@ -68,14 +66,14 @@ Command MakeCommand(Options* options) {
   return command;
 }
 
-size_t RequestsOf(const Options& o, double rate) {
+size_t RequestsOf(const BenchMaxRateOptions& o, double rate) {
   const double wanted = std::max(std::ceil(rate * o.trial_s), static_cast<double>(o.min_requests));
-  return static_cast<size_t>(std::min(wanted, static_cast<double>(o.load.num_prompts)));
+  return static_cast<size_t>(std::min(wanted, static_cast<double>(o.load.dataset.num_prompts)));
 }
 
 // Failures count, and what the client could not measure does not: its lateness only makes
 // latencies larger, so what is kept is kept.
-bool Kept(const Options& o, const load::Figures& figures) {
+bool KeepsPromises(const BenchMaxRateOptions& o, const load::Figures& figures) {
   const auto ended = static_cast<double>(figures.completed + figures.failed);
   if (figures.completed == 0 || static_cast<double>(figures.failed) > load::kMostFailures * ended) {
     return false;
@@ -84,7 +82,7 @@ bool Kept(const Options& o, const load::Figures& figures) {
                      [&](const load::Slo& slo) { return load::Keeps(slo, figures); });
 }
 
-void PrintTrial(const Options& o, const load::RunResult& run, bool kept) {
+void PrintTrial(const BenchMaxRateOptions& o, const load::RunResult& run, bool kept) {
   std::string line = fmt::format("{:>10.4g}/s  {:<8}", run.request_rate, kept ? "kept" : "broken");
   for (const load::Slo& slo : o.slos) {
     line += fmt::format("  {} (was {:.1f})", load::Name(slo), load::ValueOf(slo, run.figures));
@@ -94,13 +92,14 @@ void PrintTrial(const Options& o, const load::RunResult& run, bool kept) {
   std::fflush(stdout);
 }
 
-std::string Promised(const Options& o) {
+std::string Promised(const BenchMaxRateOptions& o) {
   std::string text;
   for (const load::Slo& slo : o.slos) text += (text.empty() ? "" : ", ") + load::Name(slo);
   return text;
 }
 
-void PrintAnswer(const Options& o, const load::RateSearch& search, bool client_was_late) {
+void PrintAnswer(const BenchMaxRateOptions& o, const load::RateSearch& search,
+                 bool client_was_late) {
   if (search.kept() == 0) {
     fmt::print(
         "No rate was kept, down to {:.4g} requests/s: {}. Lower the lengths, relax the "
@@ -122,19 +121,19 @@ void PrintAnswer(const Options& o, const load::RateSearch& search, bool client_w
   }
 }
 
-Status Search(const Options& o, LoadBench* bench, load::RateSearch* search,
-              std::vector<load::RunResult>* runs) {
+Status SearchRate(const BenchMaxRateOptions& o, LoadBench* bench, load::RateSearch* search,
+                  std::vector<load::RunResult>* runs) {
   bool client_was_late = false;
   while (const auto rate = search->Next()) {
     VIVACE_ASSIGN(load::RunResult run, bench->Run({.rate = *rate,
                                                    .concurrency = 0,
                                                    .num_prompts = RequestsOf(o, *rate),
-                                                   .seed_offset = kSeedStep * runs->size(),
+                                                   .number = runs->size(),
                                                    .label = fmt::format("rate {:.4g}/s", *rate),
                                                    .promises = {}}));
     runs->push_back(std::move(run));
     if (bench->interrupted()) return {};
-    const bool kept = Kept(o, runs->back().figures);
+    const bool kept = KeepsPromises(o, runs->back().figures);
     search->Report(*rate, kept);
     client_was_late |= !kept && runs->back().client.bottleneck;
     PrintTrial(o, runs->back(), kept);
@@ -143,7 +142,7 @@ Status Search(const Options& o, LoadBench* bench, load::RateSearch* search,
   return {};
 }
 
-Status Finish(Options* o) {
+Status FinishMaxRateOptions(BenchMaxRateOptions* o) {
   if (o->slos.empty()) {
     return Fail(ErrorCode::kInvalidArgument, "bad_value", "slo",
                 "give what must hold with --slo, such as --slo p99:ttft:500 p99:itl:50");
@@ -159,23 +158,17 @@ Status Finish(Options* o) {
 }  // namespace
 
 int BenchMaxRate(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), RepeatFlags(args, kLoadLists));
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (!parsed->positionals.empty()) {
-    fmt::print(stderr,
-               "vivace: '{}' is no flag; the server is named by --base-url (`vivace bench max-rate "
-               "--help`)\n",
-               parsed->positionals[0]);
-    return kExitUsage;
-  }
-  if (const Status finished = Finish(&options); !finished) return Refuse(finished.error());
+  BenchMaxRateOptions options;
+  const auto words = ParseWords(BenchMaxRateCommand(&options), RepeatFlags(args, kLoadLists),
+                                {0, 0, "the server is named by --base-url"});
+  if (!words) return words.error();
+  if (const Status finished = FinishMaxRateOptions(&options); !finished)
+    return Refuse(finished.error());
   auto bench = LoadBench::Open(options.load);
   if (!bench) return Refuse(bench.error());
   std::vector<load::RunResult> runs;
   load::RateSearch search(options.search);
-  const Status searched = Search(options, bench->get(), &search, &runs);
+  const Status searched = SearchRate(options, bench->get(), &search, &runs);
   const Status written = WriteReports(options.load.report, runs);
   if (!searched) return Refuse(searched.error());
   if (!written) return Refuse(written.error());

@@ -16,12 +16,12 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct BenchReportOptions {
   std::string html, csv, compat;
   bool json = false;
 };
 
-Command MakeCommand(Options* options) {
+Command BenchReportCommand(BenchReportOptions* options) {
   return {
       .name = "bench report",
       .positional = "REPORT.json ...",
@@ -53,19 +53,15 @@ Status WriteFile(const std::string& path, std::string_view text) {
 }  // namespace
 
 int BenchReport(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (parsed->positionals.empty()) {
-    fmt::print(stderr, "vivace: give a saved result (`vivace bench report --help`)\n");
-    return kExitUsage;
-  }
+  BenchReportOptions options;
+  const auto words =
+      ParseWords(BenchReportCommand(&options), args, {1, kAnyWords, "give a saved result"});
+  if (!words) return words.error();
   if (!options.compat.empty()) {
     if (const auto tool = load::FindCompatTool(options.compat); !tool) return Refuse(tool.error());
   }
   std::vector<load::RunResult> runs;
-  for (const std::string& path : parsed->positionals) {
+  for (const std::string& path : *words) {
     auto report = load::ReadReport(path);
     if (!report) return Refuse(report.error());
     for (load::RunResult& run : *report) runs.push_back(std::move(run));

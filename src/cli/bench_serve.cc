@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "cli/bench_commands.h"
 #include "cli/bench_load.h"
 #include "cli/commands.h"
@@ -12,15 +11,12 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct BenchServeOptions {
   LoadOptions load;
   std::vector<double> rates;
   std::vector<int32_t> concurrencies;
   std::vector<load::Promise> goodput;
 };
-
-// Each run has another seed, far from those of its neighbours on the command line.
-constexpr uint64_t kSeedStep = 1'000'003;
 
 Status StoreRates(const std::string& text, std::vector<double>* rates) {
   VIVACE_ASSIGN(const std::vector<double> more, ParseRates(text, "request-rate"));
@@ -40,7 +36,7 @@ Status StoreConcurrencies(const std::string& text, std::vector<int32_t>* to) {
   return {};
 }
 
-std::vector<Flag> LoadPointFlags(Options* o) {
+std::vector<Flag> LoadPointFlags(BenchServeOptions* o) {
   load::ArrivalOptions* arrivals = &o->load.arrivals;
   return {{"request-rate", "LIST", "inf",
            "requests a second, sent whether or not others are answered: 1,2,4 or inf",
@@ -70,7 +66,7 @@ std::vector<Flag> LoadPointFlags(Options* o) {
            }}};
 }
 
-Command MakeCommand(Options* options) {
+Command BenchServeCommand(BenchServeOptions* options) {
   Command command = {
       .name = "bench serve",
       .positional = "",
@@ -95,7 +91,7 @@ Command MakeCommand(Options* options) {
   return command;
 }
 
-Status Finish(Options* o) {
+Status FinishServeOptions(BenchServeOptions* o) {
   const load::ArrivalOptions& arrivals = o->load.arrivals;
   const bool ramps = arrivals.ramp != load::ArrivalOptions::Ramp::kNone;
   if (ramps && !o->rates.empty()) {
@@ -118,7 +114,7 @@ Status Finish(Options* o) {
   return CheckReports(o->load.report);
 }
 
-std::string LabelOf(const Options& o, double rate, int32_t concurrency) {
+std::string LabelOf(const BenchServeOptions& o, double rate, int32_t concurrency) {
   if (!o.load.report.label.empty() && o.rates.size() * o.concurrencies.size() == 1) {
     return o.load.report.label;
   }
@@ -131,17 +127,16 @@ std::string LabelOf(const Options& o, double rate, int32_t concurrency) {
 }
 
 // What was measured before a fault is kept.
-Status RunAll(const Options& o, LoadBench* bench, std::vector<load::RunResult>* runs) {
+Status RunAll(const BenchServeOptions& o, LoadBench* bench, std::vector<load::RunResult>* runs) {
   uint64_t number = 0;
   for (const int32_t concurrency : o.concurrencies) {
     for (const double rate : o.rates) {
-      VIVACE_ASSIGN(load::RunResult run,
-                    bench->Run({.rate = rate,
-                                .concurrency = concurrency,
-                                .num_prompts = static_cast<size_t>(o.load.num_prompts),
-                                .seed_offset = kSeedStep * number++,
-                                .label = LabelOf(o, rate, concurrency),
-                                .promises = o.goodput}));
+      VIVACE_ASSIGN(load::RunResult run, bench->Run({.rate = rate,
+                                                     .concurrency = concurrency,
+                                                     .num_prompts = o.load.dataset.num_prompts,
+                                                     .number = number++,
+                                                     .label = LabelOf(o, rate, concurrency),
+                                                     .promises = o.goodput}));
       runs->push_back(std::move(run));
       if (bench->interrupted()) return {};
     }
@@ -152,18 +147,12 @@ Status RunAll(const Options& o, LoadBench* bench, std::vector<load::RunResult>* 
 }  // namespace
 
 int BenchServe(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), RepeatFlags(args, kLoadLists));
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (!parsed->positionals.empty()) {
-    fmt::print(stderr,
-               "vivace: '{}' is no flag; the server is named by --base-url (`vivace bench serve "
-               "--help`)\n",
-               parsed->positionals[0]);
-    return kExitUsage;
-  }
-  if (const Status finished = Finish(&options); !finished) return Refuse(finished.error());
+  BenchServeOptions options;
+  const auto words = ParseWords(BenchServeCommand(&options), RepeatFlags(args, kLoadLists),
+                                {0, 0, "the server is named by --base-url"});
+  if (!words) return words.error();
+  if (const Status finished = FinishServeOptions(&options); !finished)
+    return Refuse(finished.error());
   auto bench = LoadBench::Open(options.load);
   if (!bench) return Refuse(bench.error());
   std::vector<load::RunResult> runs;

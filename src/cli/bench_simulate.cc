@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 #include "cli/bench_commands.h"
 #include "cli/commands.h"
 #include "cli/signals.h"
@@ -13,7 +13,7 @@ namespace {
 constexpr int32_t kMostEvery = limits::kMaxLoadRequests;
 constexpr double kMostMs = limits::kMaxLoadSeconds * 1e3;
 
-struct Options {
+struct BenchSimulateOptions {
   load::SimOptions sim;
   int32_t port = 8000;
 };
@@ -49,7 +49,7 @@ std::vector<Flag> FaultFlags(load::SimFaults* f) {
       CountFlag("endless-every", "never ends", &f->endless_every, 0, kMostEvery)};
 }
 
-Command MakeCommand(Options* options) {
+Command BenchSimulateCommand(BenchSimulateOptions* options) {
   Command command = {
       .name = "bench simulate",
       .positional = "",
@@ -80,15 +80,10 @@ Command MakeCommand(Options* options) {
 }  // namespace
 
 int BenchSimulate(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (!parsed->positionals.empty()) {
-    fmt::print(stderr, "vivace: '{}' is no flag (`vivace bench simulate --help`)\n",
-               parsed->positionals[0]);
-    return kExitUsage;
-  }
+  BenchSimulateOptions options;
+  const auto words = ParseWords(BenchSimulateCommand(&options), args,
+                                {0, 0, "what is simulated is said by flags"});
+  if (!words) return words.error();
   options.sim.port = static_cast<uint16_t>(options.port);
   BlockSignals();
   auto server = load::SimServer::Listen(options.sim);

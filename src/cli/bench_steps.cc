@@ -14,7 +14,7 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct BenchStepsOptions {
   bench::StepOptions steps;
   bool json = false;
   HubOptions hub;
@@ -33,7 +33,7 @@ Flag Counts(std::string name, std::string help, std::vector<int32_t>* to) {
           std::move(store)};
 }
 
-Command MakeCommand(Options* options) {
+Command BenchStepsCommand(BenchStepsOptions* options) {
   Command command = {
       .name = "bench steps",
       .positional = "MODEL",
@@ -69,7 +69,7 @@ Command MakeCommand(Options* options) {
   return command;
 }
 
-void Print(const Options& options, const bench::StepReport& report) {
+void PrintSteps(const BenchStepsOptions& options, const bench::StepReport& report) {
   if (options.json) {
     fmt::print("{}\n", bench::Json(report));
   } else {
@@ -80,15 +80,10 @@ void Print(const Options& options, const bench::StepReport& report) {
 }  // namespace
 
 int BenchSteps(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give one model (`vivace bench steps --help`)\n");
-    return kExitUsage;
-  }
-  auto model = ResolveModel(parsed->positionals[0], options.hub);
+  BenchStepsOptions options;
+  const auto words = ParseWords(BenchStepsCommand(&options), args, {1, 1, "give one model"});
+  if (!words) return words.error();
+  auto model = ResolveModel((*words)[0], options.hub);
   if (!model) return Refuse(model.error());
   options.steps.engine.model = std::move(model->path);
   Progress progress("measuring");
@@ -97,7 +92,7 @@ int BenchSteps(std::span<const std::string> args) {
   });
   progress.Clear();
   if (!report) return Refuse(report.error());
-  Print(options, *report);
+  PrintSteps(options, *report);
   const Status checked = bench::CheckFractions(*report);
   return checked ? 0 : Refuse(checked.error());
 }

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "base/log.h"
 #include "bench/offline.h"
 #include "bench/offline_report.h"
@@ -18,7 +17,7 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct BenchThroughputOptions {
   EngineConfig engine;
   HubOptions hub;
   load::DatasetOptions dataset;
@@ -27,7 +26,7 @@ struct Options {
   std::string output_json;
 };
 
-Command MakeCommand(Options* options) {
+Command BenchThroughputCommand(BenchThroughputOptions* options) {
   options->dataset.token_ids = true;
   Command command = {
       .name = "bench throughput",
@@ -41,7 +40,7 @@ Command MakeCommand(Options* options) {
           "--output-len 64\n"
           "  vivace bench throughput model.gguf --dataset-name sharegpt --dataset-path "
           "FILE --output-json result.json",
-      .flags = OfflineDatasetFlags(&options->dataset),
+      .flags = DatasetFlags(&options->dataset),
       .takes_config = true};
   const auto add = [&](Flag flag) { command.flags.push_back(std::move(flag)); };
   add(PromptsFlag(&options->dataset.num_prompts, "1000", "requests"));
@@ -59,8 +58,9 @@ Command MakeCommand(Options* options) {
   return command;
 }
 
-Result<bench::ThroughputReport> Measure(Options* options, const std::string& argument,
-                                        const StopFlag& stop) {
+Result<bench::ThroughputReport> MeasureThroughput(BenchThroughputOptions* options,
+                                                  const std::string& argument,
+                                                  const StopFlag& stop) {
   VIVACE_ASSIGN(const OpenedModel model, OpenForOffline(argument, options->hub, &options->engine));
   VIVACE_ASSIGN(const auto limits, LimitsFor(options->limits, options->engine, model.file));
   VIVACE_ASSIGN(const auto engine, bench::OfflineEngine::Load(options->engine, model.file,
@@ -92,32 +92,20 @@ Result<bench::ThroughputReport> Measure(Options* options, const std::string& arg
 }  // namespace
 
 int BenchThroughput(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give one model (`vivace bench throughput --help`)\n");
-    return kExitUsage;
-  }
+  BenchThroughputOptions options;
+  const auto words = ParseWords(BenchThroughputCommand(&options), args, {1, 1, "give one model"});
+  if (!words) return words.error();
   StopFlag stop;
   log::Configure({.level = log::Level::kWarn});  // figures are what is wanted
-  const auto report = Measure(&options, parsed->positionals[0], stop);
+  const auto report = MeasureThroughput(&options, (*words)[0], stop);
   if (!report) return Refuse(report.error());
-  fmt::print("{}", bench::Text(*report));
-  if (!options.output_json.empty()) {
-    const Status written = WriteTextFile(options.output_json, bench::Json(*report));
-    if (!written) return Refuse(written.error());
-  }
-  if (stop.stopped()) {
-    fmt::print(stderr, "vivace: interrupted: these are the figures of what had ended by then\n");
-    return kExitInterrupted;
-  }
-  if (report->limit) {
-    const Status checked = bench::CheckFraction(*report->limit);
-    if (!checked) return Refuse(checked.error());
-  }
-  return 0;
+  return FinishOffline(
+      {.text = bench::Text(*report),
+       .json = bench::Json(*report),
+       .json_path = options.output_json,
+       .interrupted =
+           stop.stopped() ? "interrupted: these are the figures of what had ended by then" : "",
+       .limit = report->limit});
 }
 
 }  // namespace vivace::cli

@@ -46,7 +46,7 @@ void PrintTable(const std::vector<hub::CachedModel>& models) {
   }
 }
 
-void PrintJson(const std::vector<hub::CachedModel>& models) {
+void PrintModelsJson(const std::vector<hub::CachedModel>& models) {
   boost::json::array rows;
   for (const hub::CachedModel& model : models) {
     rows.push_back({{"name", model.name},
@@ -62,16 +62,12 @@ void PrintJson(const std::vector<hub::CachedModel>& models) {
 
 int List(std::span<const std::string> args) {
   ListOptions options;
-  const auto parsed = ParseFlags(ListCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (!parsed->positionals.empty()) {
-    fmt::print(stderr, "vivace: list takes no argument (`vivace list --help`)\n");
-    return kExitUsage;
-  }
+  const auto words =
+      ParseWords(ListCommand(&options), args, {0, 0, "every model of the cache is listed"});
+  if (!words) return words.error();
   const auto models = hub::ListModels(options.config.cache);
   if (options.json) {
-    PrintJson(models);
+    PrintModelsJson(models);
   } else if (models.empty()) {
     fmt::print(stderr, "no models in {} (`vivace pull ORG/NAME` gets one)\n", options.config.cache);
   } else {
@@ -88,15 +84,8 @@ int Remove(std::span<const std::string> args) {
       .summary = "Removes a model from Hugging Face's cache: all of it, or one file.",
       .details = "Examples:\n  vivace rm org/name\n  vivace rm org/name-GGUF:Q8_0",
       .flags = {}};
-  const auto parsed = ParseFlags(command, args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  const auto name =
-      parsed->positionals.size() == 1 ? hub::ParseModelName(parsed->positionals[0]) : std::nullopt;
-  if (!name) {
-    fmt::print(stderr, "vivace: give one model as ORG/NAME[:FILE] (`vivace rm --help`)\n");
-    return kExitUsage;
-  }
+  const auto name = ParseModelWord(command, args);
+  if (!name) return name.error();
   const auto freed = hub::RemoveModel(config.cache, *name);
   if (!freed) return Refuse(freed.error());
   fmt::print("removed {}, {}\n", name->text(), FormatBytes(*freed));

@@ -179,14 +179,10 @@ Result<std::unique_ptr<ChatBackend>> MakeBackend(const std::string& target, Chat
 int Chat(std::span<const std::string> args) {
   ChatOptions options;
   options.engine.max_num_seqs = 1;
-  const auto parsed = ParseFlags(ChatCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give a model or a server's URL (`vivace chat --help`)\n");
-    return kExitUsage;
-  }
-  auto model = ResolveModel(parsed->positionals[0], options.hub);
+  const auto words =
+      ParseWords(ChatCommand(&options), args, {1, 1, "give a model or a server's URL"});
+  if (!words) return words.error();
+  auto model = ResolveModel((*words)[0], options.hub);
   if (!model) return Refuse(model.error());
   BlockSignals();
   auto backend = MakeBackend(model->path, options);

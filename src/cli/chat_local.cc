@@ -85,6 +85,7 @@ Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config
   Progress progress("loading the model");
   VIVACE_ASSIGN(LoadedEngine loaded, LoadEngine(config, [&progress](uint64_t done, uint64_t total) {
                   progress.Update(done, total);
+                  return true;
                 }));
   progress.Clear();
   if (loaded.chat_template_source.empty()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cli/commands.h"
 #include "cli/config_file.h"
 
 namespace vivace::cli {
@@ -40,7 +41,7 @@ tl::unexpected<Error> Usage(const Command& command, std::string reason, std::str
               "{} (`vivace {} --help` lists the flags)", message, command.name);
 }
 
-void PrintHelp(const Command& command) {
+void PrintCommandHelp(const Command& command) {
   fmt::print("usage: vivace {}{}{} [FLAGS]\n\n{}\n\n", command.name,
              command.positional.empty() ? "" : " ", command.positional, command.summary);
   if (command.takes_config) {
@@ -67,7 +68,7 @@ struct Slot {
   bool given() const { return option->count() > 0 || (off != nullptr && off->count() > 0); }
 };
 
-Status Store(const Command& command, const Flag& flag, const Slot& slot) {
+Status StoreFlag(const Command& command, const Flag& flag, const Slot& slot) {
   if (flag.value.empty()) {
     if (slot.option->count() > 0 && slot.off->count() > 0) {
       return Usage(command, "flag_conflict", flag.name,
@@ -146,6 +147,20 @@ std::function<Status(const std::string&)> StoreSwitch(bool* to) {
   };
 }
 
+tl::expected<std::vector<std::string>, int> ParseWords(const Command& command,
+                                                       std::span<const std::string> args,
+                                                       const WordsWanted& wanted) {
+  auto parsed = ParseFlags(command, args);
+  if (!parsed) return tl::unexpected(Refuse(parsed.error()));
+  if (parsed->help) return tl::unexpected(0);
+  std::vector<std::string>& words = parsed->positionals;
+  if (words.size() >= wanted.least && words.size() <= wanted.most) return std::move(words);
+  const std::string no_flag =
+      wanted.most == 0 ? fmt::format("'{}' is no flag; ", words[0]) : std::string();
+  fmt::print(stderr, "vivace: {}{} (`vivace {} --help`)\n", no_flag, wanted.what, command.name);
+  return tl::unexpected(kExitUsage);
+}
+
 std::string Nearest(std::string_view word, std::span<const std::string> names) {
   std::string best;
   size_t best_distance = word.size() / 3 + 2;
@@ -205,7 +220,7 @@ Result<Parsed> ParseFlags(const Command& command, std::span<const std::string> a
     return Usage(command, "bad_flag", "", error.what());
   }
   if (help) {
-    PrintHelp(command);
+    PrintCommandHelp(command);
     parsed.help = true;
     return parsed;
   }
@@ -226,7 +241,7 @@ Result<Parsed> ParseFlags(const Command& command, std::span<const std::string> a
       parsed.positionals.push_back(config.model);
   }
   for (size_t i = 0; i < slots.size(); ++i) {
-    VIVACE_RETURN_IF_ERROR(Store(command, command.flags[i], slots[i]));
+    VIVACE_RETURN_IF_ERROR(StoreFlag(command, command.flags[i], slots[i]));
   }
   return parsed;
 }

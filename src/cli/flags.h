@@ -48,6 +48,19 @@ struct Parsed {
 
 Result<Parsed> ParseFlags(const Command& command, std::span<const std::string> args);
 
+// How many words besides flags a command takes, and what to say where they are not there.
+struct WordsWanted {
+  size_t least, most;
+  std::string_view what;  // "give one model"
+};
+inline constexpr size_t kAnyWords = ~size_t{0};
+
+// How commands begin: these words, or the exit code where nothing is left to do, because --help or
+// a refusal was printed.
+tl::expected<std::vector<std::string>, int> ParseWords(const Command& command,
+                                                       std::span<const std::string> args,
+                                                       const WordsWanted& wanted);
+
 // The closest of `names` by edit distance, if it is close at all; empty otherwise.
 std::string Nearest(std::string_view word, std::span<const std::string> names);
 

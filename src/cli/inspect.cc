@@ -10,14 +10,14 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct InspectOptions {
   bool check = false;
   bool tensors = true;
   bool metadata = true;
   HubOptions hub;
 };
 
-Command MakeCommand(Options* options) {
+Command InspectCommand(InspectOptions* options) {
   Command command = {
       .name = "inspect",
       .positional = "FILE | MODEL",
@@ -46,7 +46,7 @@ void PrintFacts(const std::vector<model::MetadataFact>& facts) {
   }
 }
 
-void Print(const model::Description& description, const Options& options) {
+void PrintDescription(const model::Description& description, const InspectOptions& options) {
   fmt::print("{}\n{}, {}, {} parameters\n", description.path, description.format,
              FormatBytes(description.file_bytes), description.parameters);
   if (!description.summary.empty()) {
@@ -79,15 +79,10 @@ void Print(const model::Description& description, const Options& options) {
 }  // namespace
 
 int Inspect(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give one file or model (`vivace inspect --help`)\n");
-    return kExitUsage;
-  }
-  const auto model = ResolveModel(parsed->positionals[0], options.hub);
+  InspectOptions options;
+  const auto words = ParseWords(InspectCommand(&options), args, {1, 1, "give one file or model"});
+  if (!words) return words.error();
+  const auto model = ResolveModel((*words)[0], options.hub);
   if (!model) return Refuse(model.error());
   const std::string& path = model->path;
   if (options.check) {
@@ -96,7 +91,7 @@ int Inspect(std::span<const std::string> args) {
   }
   const auto description = model::Describe(path);
   if (!description) return Refuse(description.error());
-  Print(*description, options);
+  PrintDescription(*description, options);
   return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "cli/commands.h"
 #include "cli/environment.h"
 #include "cli/pull_progress.h"
 #include "hub/pull.h"
@@ -32,6 +33,17 @@ Result<ModelArgument> ResolveModel(const std::string& argument, const HubOptions
   }
   if (!found) return tl::unexpected<Error>(std::move(found.error()));
   return ModelArgument{found->path, name->repo};
+}
+
+tl::expected<hub::ModelName, int> ParseModelWord(const Command& command,
+                                                 std::span<const std::string> args) {
+  constexpr std::string_view kWanted = "give one model as ORG/NAME[:FILE]";
+  const auto words = ParseWords(command, args, {1, 1, kWanted});
+  if (!words) return tl::unexpected(words.error());
+  if (auto name = hub::ParseModelName((*words)[0])) return std::move(*name);
+  fmt::print(stderr, "vivace: '{}' is no model's name; {} (`vivace {} --help`)\n", (*words)[0],
+             kWanted, command.name);
+  return tl::unexpected(kExitUsage);
 }
 
 }  // namespace vivace::cli

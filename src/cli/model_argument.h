@@ -2,12 +2,14 @@
 // path to open; and the flags that go with it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cli/flags.h"
 #include "hub/hub_config.h"
+#include "hub/model_name.h"
 
 namespace vivace::cli {
 
@@ -29,5 +31,9 @@ struct ModelArgument {
 // cache, and pulled (with a bar on a terminal) if it is not there. Anything else stays as it is,
 // for its reader to refuse.
 Result<ModelArgument> ResolveModel(const std::string& argument, const HubOptions& options);
+
+// For commands of one model of the hub: its name, or the exit code, as ParseWords has it.
+tl::expected<hub::ModelName, int> ParseModelWord(const Command& command,
+                                                 std::span<const std::string> args);
 
 }  // namespace vivace::cli

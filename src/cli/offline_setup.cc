@@ -1,5 +1,6 @@
 #include "cli/offline_setup.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -57,6 +58,23 @@ Result<std::optional<bench::OfflineLimit>> LimitOfRun(
     limit = LimitOf(bench::Better(*limits, *again), engine);
   }
   return limit;
+}
+
+int FinishOffline(const OfflineOutcome& outcome) {
+  fmt::print("{}", outcome.text);
+  if (!outcome.json_path.empty()) {
+    const Status written = WriteTextFile(outcome.json_path, outcome.json);
+    if (!written) return Refuse(written.error());
+  }
+  if (!outcome.interrupted.empty()) {
+    fmt::print(stderr, "vivace: {}\n", outcome.interrupted);
+    return kExitInterrupted;
+  }
+  if (outcome.limit) {
+    const Status checked = bench::CheckFraction(*outcome.limit);
+    if (!checked) return Refuse(checked.error());
+  }
+  return 0;
 }
 
 Status WriteTextFile(const std::string& path, const std::string& text) {

@@ -52,6 +52,14 @@ Result<std::optional<bench::OfflineLimit>> LimitOfRun(
     const std::optional<bench::MachineLimits>& limits, const EngineConfig& config,
     const model::ModelFile& file, const bench::OfflineEngine& engine);
 
+// Prints what an offline benchmark measured and writes its JSON if `json_path` is not empty; the
+// exit code. `interrupted`: what a person is told then; empty: it was not.
+struct OfflineOutcome {
+  std::string text, json, json_path, interrupted;
+  std::optional<bench::OfflineLimit> limit;
+};
+int FinishOffline(const OfflineOutcome& outcome);
+
 // Writes `text` and a newline; errors name the path.
 Status WriteTextFile(const std::string& path, const std::string& text);
 

@@ -21,13 +21,13 @@ constexpr std::string_view kFlags[] = {
     "num-kv-blocks", "block-size",   "kv-cache-dtype",         "quantization",
     "threads",       "isa"};
 
-struct Options {
+struct PlanOptions {
   EngineConfig engine;
   HubOptions hub;
   bool json = false;
 };
 
-Command MakeCommand(Options* options) {
+Command PlanCommand(PlanOptions* options) {
   Command command = {
       .name = "plan",
       .positional = "MODEL",
@@ -72,7 +72,8 @@ Figures FiguresOf(const LoadPlan& plan, size_t program) {
   return f;
 }
 
-void PrintText(const std::string& model, const LoadPlan& plan, const Figures& f, size_t available) {
+void PrintPlanText(const std::string& model, const LoadPlan& plan, const Figures& f,
+                   size_t available) {
   fmt::print("{} with {} kernels, {} threads, {} cache\n\n", model, Name(plan.ops->isa),
              plan.threads, kernels::Name(plan.memory.kv.dtype));
   const auto line = [](std::string_view what, size_t bytes, const std::string& note) {
@@ -99,7 +100,8 @@ void PrintText(const std::string& model, const LoadPlan& plan, const Figures& f,
   for (const std::string& note : plan.memory.notes) fmt::print("{}\n", note);
 }
 
-void PrintJson(const std::string& model, const LoadPlan& plan, const Figures& f, size_t available) {
+void PrintPlanJson(const std::string& model, const LoadPlan& plan, const Figures& f,
+                   size_t available) {
   const boost::json::object object = {{"model", model},
                                       {"isa", Name(plan.ops->isa)},
                                       {"threads", plan.threads},
@@ -120,7 +122,7 @@ void PrintJson(const std::string& model, const LoadPlan& plan, const Figures& f,
   fmt::print("{}\n", boost::json::serialize(object));
 }
 
-Status RunPlan(Options options, const std::string& argument) {
+Status RunPlan(PlanOptions options, const std::string& argument) {
   VIVACE_ASSIGN(const ModelArgument model, ResolveModel(argument, options.hub));
   options.engine.model = model.path;
   VIVACE_RETURN_IF_ERROR(Validate(options.engine));
@@ -130,22 +132,17 @@ Status RunPlan(Options options, const std::string& argument) {
   VIVACE_ASSIGN(const LoadPlan plan, PlanLoad(options.engine, file, available));
   // Code, heap and the model's text: `serve` holds as much beside its memory.
   const Figures figures = FiguresOf(plan, ResidentBytes());
-  (options.json ? PrintJson : PrintText)(argument, plan, figures, available);
+  (options.json ? PrintPlanJson : PrintPlanText)(argument, plan, figures, available);
   return {};
 }
 
 }  // namespace
 
 int Plan(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give one model (`vivace plan --help`)\n");
-    return kExitUsage;
-  }
-  const Status done = RunPlan(std::move(options), parsed->positionals[0]);
+  PlanOptions options;
+  const auto words = ParseWords(PlanCommand(&options), args, {1, 1, "give one model"});
+  if (!words) return words.error();
+  const Status done = RunPlan(std::move(options), (*words)[0]);
   return done ? 0 : Refuse(done.error());
 }
 

@@ -17,12 +17,12 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct PullOptions {
   HubOptions hub;
   int64_t timeout_s = 30;
 };
 
-Command MakeCommand(Options* options) {
+Command PullCommand(PullOptions* options) {
   Command command = {
       .name = "pull",
       .positional = "ORG/NAME[:FILE]",
@@ -51,16 +51,9 @@ Command MakeCommand(Options* options) {
 }  // namespace
 
 int Pull(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  const auto name =
-      parsed->positionals.size() == 1 ? hub::ParseModelName(parsed->positionals[0]) : std::nullopt;
-  if (!name) {
-    fmt::print(stderr, "vivace: give one model as ORG/NAME[:FILE] (`vivace pull --help`)\n");
-    return kExitUsage;
-  }
+  PullOptions options;
+  const auto name = ParseModelWord(PullCommand(&options), args);
+  if (!name) return name.error();
   options.hub.config.timeout_s = static_cast<int>(options.timeout_s);
   BlockSignals();
   std::atomic<bool> stopped = false;

@@ -108,6 +108,7 @@ Status RunServer(ServeOptions options) {
   VIVACE_ASSIGN(LoadedEngine loaded,
                 LoadEngine(options.engine, [&progress](uint64_t done, uint64_t total) {
                   progress.Update(done, total);
+                  return true;
                 }));
   progress.Clear();
   VIVACE_ASSIGN(auto chat_template, MakeTemplate(options, loaded));
@@ -137,16 +138,10 @@ Status RunServer(ServeOptions options) {
 
 int Serve(std::span<const std::string> args) {
   ServeOptions options;
-  const auto parsed = ParseFlags(ServeCommand(&options), args);
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (parsed->positionals.size() != 1) {
-    fmt::print(stderr,
-               "vivace: give one model: vivace serve MODEL.gguf, or org/name "
-               "(`vivace serve --help`)\n");
-    return kExitUsage;
-  }
-  options.engine.model = parsed->positionals[0];
+  const auto words = ParseWords(ServeCommand(&options), args,
+                                {1, 1, "give one model: vivace serve MODEL.gguf, or org/name"});
+  if (!words) return words.error();
+  options.engine.model = (*words)[0];
   BlockSignals(/*hang_up=*/options.server.has_files());
   log::Configure({.format = options.log_format});
   const Status served = RunServer(std::move(options));

@@ -9,12 +9,11 @@
 #include "base/units.h"
 #include "cli/access_flags.h"
 #include "cli/environment.h"
+#include "cli/value_flags.h"
 #include "quant/quantize.h"
 
 namespace vivace::cli {
 namespace {
-
-using Store = std::function<Status(const std::string&)>;
 
 template <typename T>
 struct NumberOf {
@@ -29,7 +28,7 @@ struct NumberOf<std::optional<T>> {
 template <typename Field>
 Flag Count(std::string name, std::string default_text, std::string help, Field* to) {
   using T = typename NumberOf<Field>::Type;
-  Store store = [name, to](const std::string& text) -> Status {
+  auto store = [name, to](const std::string& text) -> Status {
     VIVACE_ASSIGN(const int64_t value, ParseCount(text, name));
     if (std::cmp_greater(value, std::numeric_limits<T>::max())) {
       return BadValue(name, text, fmt::format("at most {}", std::numeric_limits<T>::max()));
@@ -38,12 +37,6 @@ Flag Count(std::string name, std::string default_text, std::string help, Field* 
     return {};
   };
   return {std::move(name), "N", std::move(default_text), std::move(help), std::move(store)};
-}
-
-Flag Text(std::string name, std::string value, std::string default_text, std::string help,
-          std::string* to) {
-  return {std::move(name), std::move(value), std::move(default_text), std::move(help),
-          StoreText(to)};
 }
 
 // Milliseconds with or without a fraction; their range is Validate's business.
@@ -209,8 +202,9 @@ Command ServeCommand(ServeOptions* options) {
   for (Flag& flag : EngineFlags(&options->engine)) command.flags.push_back(std::move(flag));
   for (Flag& flag : WeightCacheFlags(&options->engine)) command.flags.push_back(std::move(flag));
   for (Flag& flag : HubFlags(&options->hub)) command.flags.push_back(std::move(flag));
-  command.flags.push_back(Text("chat-template", "FILE", "the model's",
-                               "a Jinja chat template to use instead", &options->chat_template));
+  command.flags.push_back(TextFlag("chat-template", "FILE", "the model's",
+                                   "a Jinja chat template to use instead",
+                                   &options->chat_template));
   command.flags.push_back(
       Count("max-queued-requests", fmt::to_string(options->engine.max_queued_requests),
             "waiting requests before new ones get 503", &options->engine.max_queued_requests));

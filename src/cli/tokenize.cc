@@ -13,7 +13,7 @@
 namespace vivace::cli {
 namespace {
 
-struct Options {
+struct TokenizeOptions {
   std::string tokenizer;
   HubOptions hub;
   bool add_special_tokens = true;
@@ -21,7 +21,7 @@ struct Options {
   bool lines = false;
 };
 
-Command MakeCommand(Options* options) {
+Command TokenizeCommand(TokenizeOptions* options) {
   Command command = {
       .name = "tokenize",
       .positional = "MODEL",
@@ -71,7 +71,8 @@ Result<std::vector<TokenId>> ParseIds(const std::string& text, const Tokenizer& 
 }
 
 // A JSON string a line in, its ids a line out; or the other way.
-Status TokenizeLines(const std::string& input, const Tokenizer& tokenizer, const Options& options) {
+Status TokenizeLines(const std::string& input, const Tokenizer& tokenizer,
+                     const TokenizeOptions& options) {
   std::string_view left = input;
   for (int64_t number = 1; !left.empty(); ++number) {
     const std::string line(left.substr(0, left.find('\n')));
@@ -99,8 +100,8 @@ Status TokenizeLines(const std::string& input, const Tokenizer& tokenizer, const
 }  // namespace
 
 int Tokenize(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), args);
+  TokenizeOptions options;
+  const auto parsed = ParseFlags(TokenizeCommand(&options), args);
   if (!parsed) return Refuse(parsed.error());
   if (parsed->help) return 0;
   if (options.tokenizer.empty() && parsed->positionals.size() == 1) {

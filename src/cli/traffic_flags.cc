@@ -3,61 +3,92 @@
 #include <algorithm>
 
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "cli/value_flags.h"
 
 namespace vivace::cli {
 namespace {
 
-Flag WithAlias(Flag flag, std::string alias) {
-  flag.aliases.push_back(std::move(alias));
-  return flag;
+// Other tools' names for kinds of datasets.
+struct DatasetAlias {
+  std::string_view alias, name;
+};
+constexpr DatasetAlias kDatasetAliases[] = {
+    {"prefix_repetition", "shared-prefix"},
+    {"generated-shared-prefix", "shared-prefix"},
+    {"timed_trace", "trace"},
+    {"mooncake", "trace"},
+    {"burstgpt", "trace"},
+};
+
+std::vector<std::string_view> KindNames() {
+  std::vector<std::string_view> names;
+  for (const load::DatasetKind& kind : load::Datasets()) names.push_back(kind.name);
+  return names;
 }
 
-Status StoreDataset(const std::string& text, load::DatasetOptions* options) {
-  std::vector<std::string> names;
-  for (const load::DatasetKind& kind : load::Datasets()) names.emplace_back(kind.name);
-  if (std::ranges::count(names, text) == 0)
-    return BadValue("dataset-name", text, fmt::format("{}", fmt::join(names, ", ")));
-  options->name = text;
-  return {};
+Status StoreDatasetName(const std::string& text, load::DatasetOptions* dataset) {
+  dataset->name = text;
+  for (const DatasetAlias& alias : kDatasetAliases) {
+    if (alias.alias == text) dataset->name = alias.name;
+  }
+  const std::vector<std::string_view> names = KindNames();
+  if (std::ranges::count(names, dataset->name) > 0) return {};
+  return BadValue("dataset-name", text, fmt::format("one of {}", fmt::join(names, ", ")));
+}
+
+Status StorePreset(const std::string& text, load::DatasetOptions* dataset) {
+  for (const load::LengthPreset& preset : load::kLengthPresets) {
+    if (preset.name != text) continue;
+    dataset->input_len = preset.input;
+    dataset->output_len = preset.output;
+    dataset->output_len_given = true;
+    return {};
+  }
+  return BadValue("preset", text, "prefill-heavy (768 in, 128 out) or decode-heavy (128, 768)");
+}
+
+Flag LengthFlag(std::string name, std::string help, int32_t* to, int32_t least,
+                std::vector<std::string> aliases) {
+  Flag flag = CountFlag(std::move(name), std::move(help), to, least, limits::kMaxPromptTokens);
+  flag.aliases = std::move(aliases);
+  return flag;
 }
 
 }  // namespace
 
-std::vector<Flag> OfflineDatasetFlags(load::DatasetOptions* options) {
-  load::DatasetOptions& o = *options;
-  constexpr double kMostLen = limits::kMaxPromptTokens;
-  std::vector<Flag> flags = {
-      {"dataset-name", "NAME", o.name, "what is sent",
-       [options](const std::string& text) { return StoreDataset(text, options); }},
-      {"dataset-path", "FILE", "", "file of a dataset that is one", StoreText(&o.path)},
-      WithAlias(
-          CountFlag("input-len", "tokens of a prompt", &o.input_len, 1, limits::kMaxPromptTokens),
-          "random-input-len"),
-      WithAlias(CountFlag("output-len", "tokens of an answer", &o.output_len, 1,
-                          limits::kMaxPromptTokens),
-                "random-output-len"),
-      NumberFlag("input-len-std", "N", "standard deviation of the prompts' lengths",
-                 &o.input_len_std, 0, kMostLen),
-      NumberFlag("output-len-std", "N", "standard deviation of the answers' lengths",
-                 &o.output_len_std, 0, kMostLen),
-      WithAlias(NumberFlag("random-range-ratio", "R",
-                           "lengths are uniform in length * [1 - R, 1 + R]", &o.range_ratio, 0, 1),
-                "range-ratio"),
-      WithAlias(CountFlag("random-prefix-len", "tokens that all prompts share, in front",
-                          &o.prefix_len, 0, limits::kMaxPromptTokens),
-                "prefix-len"),
-      CountFlag("num-prefixes", "different ones of these", &o.num_prefixes, 1,
-                limits::kMaxPromptTokens),
-      CountFlag("turns", "turns of a conversation", &o.turns, 1, 1024),
-  };
-  const auto store = flags[3].store;  // an answer's length that was asked for goes before a file's
-  flags[3].store = [options, store](const std::string& text) -> Status {
-    options->output_len_given = true;
+std::vector<Flag> DatasetFlags(load::DatasetOptions* options) {
+  load::DatasetOptions* d = options;
+  Flag output = LengthFlag(
+      "random-output-len", "tokens of an answer, at most", &d->output_len, 1,
+      {"output-len", "sharegpt-output-len", "custom-output-len", "prefix-repetition-output-len"});
+  output.store = [d, store = output.store](const std::string& text) -> Status {
+    d->output_len_given = true;  // it goes before a file's
     return store(text);
   };
-  return flags;
+  Flag range = NumberFlag("random-range-ratio", "R", "lengths differ by up to this share",
+                          &d->range_ratio, 0, 1);
+  range.aliases = {"range-ratio"};
+  Flag prefixes = CountFlag("num-prefixes", "how many such prefixes there are", &d->num_prefixes, 1,
+                            static_cast<int32_t>(limits::kMaxDatasetRequests));
+  prefixes.aliases = {"prefix-repetition-num-prefixes"};
+  return {{"dataset-name", "NAME", d->name, fmt::format("{}", fmt::join(KindNames(), ", ")),
+           [d](const std::string& text) { return StoreDatasetName(text, d); }},
+          {"dataset-path", "PATH", "", "the file of a dataset that is one", StoreText(&d->path)},
+          {"preset", "NAME", "", "lengths: prefill-heavy (768/128) or decode-heavy (128/768)",
+           [d](const std::string& text) { return StorePreset(text, d); }},
+          LengthFlag("random-input-len", "tokens of a prompt", &d->input_len, 1,
+                     {"input-len", "prefix-repetition-suffix-len"}),
+          std::move(output),
+          std::move(range),
+          NumberFlag("input-len-std", "N", "deviation of the prompts' lengths", &d->input_len_std,
+                     0, limits::kMaxPromptTokens),
+          NumberFlag("output-len-std", "N", "of the answers' lengths", &d->output_len_std, 0,
+                     limits::kMaxPromptTokens),
+          LengthFlag("random-prefix-len", "tokens in front that prompts share", &d->prefix_len, 0,
+                     {"prefix-len", "prefix-repetition-prefix-len"}),
+          std::move(prefixes),
+          CountFlag("turns", "of a conversation, each after the answer to the last", &d->turns, 1,
+                    limits::kMaxLoadTurns)};
 }
 
 std::vector<Flag> OfflineSamplingFlags(float* temperature, bool* ignore_eos) {

@@ -1,5 +1,5 @@
-// The flags that say what an offline benchmark or `vivace tune` computes: a dataset and its
-// lengths, by vLLM's names.
+// The flags that say what a benchmark or `vivace tune` sends: a dataset and its lengths, by vLLM's
+// names, old and new.
 #pragma once
 
 #include <string>
@@ -10,8 +10,9 @@
 
 namespace vivace::cli {
 
-// `options` holds the defaults. `--input-len` and `--random-input-len` are one flag, and so on.
-std::vector<Flag> OfflineDatasetFlags(load::DatasetOptions* options);
+// `options` holds the defaults, and outlives the flags. `--input-len` and `--random-input-len` are
+// one flag, and so on.
+std::vector<Flag> DatasetFlags(load::DatasetOptions* options);
 
 // --temperature and --ignore-eos, for runs in process.
 std::vector<Flag> OfflineSamplingFlags(float* temperature, bool* ignore_eos);

@@ -7,7 +7,6 @@
 
 #include "base/cpu.h"
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "base/log.h"
 #include "cli/bench_commands.h"
 #include "cli/commands.h"
@@ -25,11 +24,11 @@
 namespace vivace::cli {
 namespace {
 
-constexpr double kLeastRate = 1e-4;             // requests a second
-constexpr double kMostItlMs = 60'000;           // as Validate has it
-constexpr std::string_view kLists[] = {"slo"};  // flags that take several words
+constexpr double kLeastRate = 1e-4;                 // requests a second
+constexpr double kMostItlMs = 60'000;               // as Validate has it
+constexpr std::string_view kTuneLists[] = {"slo"};  // flags that take several words
 
-struct Options {
+struct TuneArguments {
   tune::TuneOptions tune;
   HubOptions hub;
   bool allow_int8_kv = false;
@@ -43,7 +42,7 @@ constexpr std::string_view kFixed[] = {
     "isa",           "enable-prefix-caching", "seed",          "kv-cache-dtype"};
 
 // Keeps what was given for the configuration as well.
-Flag Kept(Flag flag, boost::json::object* fixed) {
+Flag KeptForConfig(Flag flag, boost::json::object* fixed) {
   const bool is_switch = flag.value.empty();
   flag.store = [store = flag.store, name = flag.name, is_switch,
                 fixed](const std::string& text) -> Status {
@@ -105,11 +104,11 @@ Status StoreRate(const std::string& text, double* to) {
   return NumberFlag("request-rate", "R", "", to, kLeastRate, limits::kMaxLoadRate).store(text);
 }
 
-void AddTraffic(Options* options, std::vector<Flag>* flags) {
+void AddTraffic(TuneArguments* options, std::vector<Flag>* flags) {
   tune::TuneOptions& t = options->tune;
   t.dataset.token_ids = true;
   t.dataset.num_prompts = 0;
-  for (Flag& flag : OfflineDatasetFlags(&t.dataset)) flags->push_back(std::move(flag));
+  for (Flag& flag : DatasetFlags(&t.dataset)) flags->push_back(std::move(flag));
   flags->push_back(PromptsFlag(&t.dataset.num_prompts, "as many as a trial has time for",
                                "requests of one trial"));
   flags->push_back({"request-rate", "R", "inf",
@@ -123,7 +122,7 @@ void AddTraffic(Options* options, std::vector<Flag>* flags) {
     flags->push_back(std::move(flag));
 }
 
-Command MakeCommand(Options* options) {
+Command TuneCommand(TuneArguments* options) {
   tune::TuneOptions& t = options->tune;
   Command command = {
       .name = "tune",
@@ -168,10 +167,12 @@ Command MakeCommand(Options* options) {
        StoreSwitch(&options->allow_int8_kv)});
   add({"full-grid", "", "off", "measure every setting once instead of searching: slow",
        StoreSwitch(&t.full_grid)});
-  for (Flag& flag : EngineFlags(&t.engine, kFixed)) add(Kept(std::move(flag), &options->fixed));
+  for (Flag& flag : EngineFlags(&t.engine, kFixed))
+    add(KeptForConfig(std::move(flag), &options->fixed));
   for (Flag& flag : WeightCacheFlags(&t.engine)) add(std::move(flag));
   for (Flag& flag : HubFlags(&options->hub)) {
-    add(flag.name == "revision" ? Kept(std::move(flag), &options->fixed) : std::move(flag));
+    add(flag.name == "revision" ? KeptForConfig(std::move(flag), &options->fixed)
+                                : std::move(flag));
   }
   return command;
 }
@@ -184,11 +185,11 @@ std::string ModelForConfig(const std::string& argument, const std::string& path)
   return error ? path : absolute.lexically_normal().string();
 }
 
-std::string CommandLine(std::span<const std::string> args) {
+std::string TuneCommandLine(std::span<const std::string> args) {
   return fmt::format("vivace tune {}", fmt::join(args, " "));
 }
 
-void Print(const tune::TuneResult& result, const Options& options) {
+void PrintTuneResult(const tune::TuneResult& result, const TuneArguments& options) {
   fmt::print("{}\n", tune::TerminalTable(result));
   if (result.any) {
     fmt::print("Best: {}\n", tune::Name(result.candidates[result.winner].setting));
@@ -209,8 +210,8 @@ void Print(const tune::TuneResult& result, const Options& options) {
   if (result.any) fmt::print("  vivace serve --config {}/vivace.json\n", options.tune.out);
 }
 
-Result<tune::TuneResult> Run(Options* options, const std::string& argument,
-                             std::span<const std::string> args, const StopFlag& stop) {
+Result<tune::TuneResult> RunTuner(TuneArguments* options, const std::string& argument,
+                                  std::span<const std::string> args, const StopFlag& stop) {
   tune::TuneOptions& t = options->tune;
   VIVACE_ASSIGN(const OpenedModel model, OpenForOffline(argument, options->hub, &t.engine));
   t.dataset.seed = t.engine.seed;
@@ -226,7 +227,7 @@ Result<tune::TuneResult> Run(Options* options, const std::string& argument,
   VIVACE_ASSIGN(const tune::TuneResult result, tune::RunTune(t, model.file, model.text));
   progress.Clear();
   VIVACE_RETURN_IF_ERROR(
-      tune::WriteReports(result, {.command = CommandLine(args),
+      tune::WriteReports(result, {.command = TuneCommandLine(args),
                                   .model = ModelForConfig(argument, t.engine.model),
                                   .fixed = options->fixed,
                                   .out = t.out}));
@@ -236,29 +237,25 @@ Result<tune::TuneResult> Run(Options* options, const std::string& argument,
 }  // namespace
 
 int Tune(std::span<const std::string> args) {
-  Options options;
-  const auto parsed = ParseFlags(MakeCommand(&options), RepeatFlags(args, kLists));
-  if (!parsed) return Refuse(parsed.error());
-  if (parsed->help) return 0;
-  if (parsed->positionals.size() != 1) {
-    fmt::print(stderr, "vivace: give one model (`vivace tune --help`)\n");
-    return kExitUsage;
-  }
+  TuneArguments options;
+  const auto words =
+      ParseWords(TuneCommand(&options), RepeatFlags(args, kTuneLists), {1, 1, "give one model"});
+  if (!words) return words.error();
   if (options.tune.out.empty()) {
     fmt::print(stderr, "vivace: give a folder for the results: --out DIR\n");
     return kExitUsage;
   }
   StopFlag stop;
   log::Configure({.level = log::Level::kWarn});  // figures are what is wanted
-  const auto result = Run(&options, parsed->positionals[0], args, stop);
+  const auto result = RunTuner(&options, (*words)[0], args, stop);
   if (!result) return Refuse(result.error());
-  Print(*result, options);
+  PrintTuneResult(*result, options);
   if (result->interrupted) {
     fmt::print(stderr,
                "vivace: interrupted; what was measured is kept, and the same command goes on\n");
     return kExitInterrupted;
   }
-  return 0;
+  return result->any ? 0 : kExitRefused;
 }
 
 }  // namespace vivace::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/trim.h"
 #include "base/units.h"
 
 namespace vivace::cli {
@@ -54,6 +55,12 @@ Flag CountFlag(std::string name, std::string help, int32_t* to, int32_t least, i
   return {std::move(name), "N", fmt::to_string(*to), std::move(help), std::move(store)};
 }
 
+Flag TextFlag(std::string name, std::string value, std::string default_text, std::string help,
+              std::string* to, std::vector<std::string> aliases) {
+  return {std::move(name), std::move(value), std::move(default_text),
+          std::move(help), StoreText(to),    std::move(aliases)};
+}
+
 std::vector<std::string> RepeatFlags(std::span<const std::string> args,
                                      std::span<const std::string_view> lists) {
   std::vector<std::string> words;
@@ -81,9 +88,7 @@ std::vector<std::string> CutList(std::string_view text) {
   while (!text.empty()) {
     std::string_view word = text.substr(0, text.find(','));
     text.remove_prefix(std::min(word.size() + 1, text.size()));
-    while (word.starts_with(' ')) word.remove_prefix(1);
-    while (word.ends_with(' ')) word.remove_suffix(1);
-    if (!word.empty()) words.emplace_back(word);
+    if (word = Trimmed(word); !word.empty()) words.emplace_back(word);
   }
   return words;
 }

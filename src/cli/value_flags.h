@@ -21,6 +21,10 @@ Flag NumberFlag(std::string name, std::string help, std::optional<double>* to, d
 // A whole number, "32k" as well.
 Flag CountFlag(std::string name, std::string help, int32_t* to, int32_t least, int32_t most);
 
+// A text as it is.
+Flag TextFlag(std::string name, std::string value, std::string default_text, std::string help,
+              std::string* to, std::vector<std::string> aliases = {});
+
 // Words that follow a flag of `lists` are its values, up to the next that begins with a dash: the
 // flag is put in front of each. (`--goodput ttft:200 tpot:50`, as vLLM takes it.)
 std::vector<std::string> RepeatFlags(std::span<const std::string> args,

@@ -77,9 +77,10 @@ class CpuExecutor final : public Executor {
 
 }  // namespace
 
-Result<std::unique_ptr<Executor>> CreateCpuExecutor(
-    const EngineConfig& config, const model::ModelFile& file, std::vector<TokenId> eos_ids,
-    const std::function<void(uint64_t, uint64_t)>& progress) {
+Result<std::unique_ptr<Executor>> CreateCpuExecutor(const EngineConfig& config,
+                                                    const model::ModelFile& file,
+                                                    std::vector<TokenId> eos_ids,
+                                                    const LoadProgress& progress) {
   VIVACE_ASSIGN(const LoadPlan plan, PlanLoad(config, file, AvailableMemory()));
   for (const std::string& note : plan.memory.notes) log::Info(note);
   VIVACE_ASSIGN(Arena memory,

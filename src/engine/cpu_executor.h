@@ -13,14 +13,16 @@
 #include "base/result.h"
 #include "engine/config.h"
 #include "engine/executor.h"
+#include "engine/load_progress.h"
 #include "model/loaded_model.h"
 
 namespace vivace {
 
 // Plans and takes all memory, packs the weights. `eos_ids` cannot be drawn before a request's
 // min_tokens. `progress(done, total)` in bytes, from the calling thread; may be empty.
-Result<std::unique_ptr<Executor>> CreateCpuExecutor(
-    const EngineConfig& config, const model::ModelFile& file, std::vector<TokenId> eos_ids,
-    const std::function<void(uint64_t, uint64_t)>& progress);
+Result<std::unique_ptr<Executor>> CreateCpuExecutor(const EngineConfig& config,
+                                                    const model::ModelFile& file,
+                                                    std::vector<TokenId> eos_ids,
+                                                    const LoadProgress& progress);
 
 }  // namespace vivace

@@ -342,10 +342,21 @@ TEST(CpuExecutorConfigTest, ProgressReachesItsTotal) {
                                             EXPECT_GE(done, last);
                                             last = done;
                                             total = all;
+                                            return true;
                                           });
   ASSERT_TRUE(executor.has_value());
   EXPECT_GT(total, 0u);
   EXPECT_EQ(last, total);
+}
+
+TEST(CpuExecutorConfigTest, LoadingEndsWhereItIsTold) {
+  const TinyModel model;
+  int calls = 0;
+  const auto executor = CreateCpuExecutor(TestConfig(Isa::kReference), model.file(), {},
+                                          [&](uint64_t, uint64_t) { return ++calls < 3; });
+  ASSERT_FALSE(executor.has_value());
+  EXPECT_EQ(executor.error().reason, "load_stopped");
+  EXPECT_EQ(calls, 3);
 }
 
 }  // namespace

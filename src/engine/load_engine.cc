@@ -12,8 +12,7 @@ Result<model::ModelFile> OpenModel(const EngineConfig& config) {
   return file;
 }
 
-Result<LoadedEngine> LoadEngine(const EngineConfig& config,
-                                const std::function<void(uint64_t, uint64_t)>& progress) {
+Result<LoadedEngine> LoadEngine(const EngineConfig& config, const LoadProgress& progress) {
   VIVACE_RETURN_IF_ERROR(Validate(config));
   VIVACE_ASSIGN(const model::ModelFile file, OpenModel(config));
   LoadedEngine loaded;

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "engine/config.h"
 #include "engine/engine.h"
+#include "engine/load_progress.h"
 #include "model/loaded_model.h"
 #include "text/tokenizer.h"
 
@@ -29,7 +30,6 @@ struct LoadedEngine {
 
 // `progress(done, total)` in bytes of weights, from the calling thread. Errors are one line a
 // person can act on. Takes as long as reading and packing the weights.
-Result<LoadedEngine> LoadEngine(const EngineConfig& config,
-                                const std::function<void(uint64_t, uint64_t)>& progress);
+Result<LoadedEngine> LoadEngine(const EngineConfig& config, const LoadProgress& progress);
 
 }  // namespace vivace

@@ -121,7 +121,7 @@ class Place final : public Sink {
 class Pack final : public Sink {
  public:
   Pack(const model::ModelFile& file, const BlockOps& ops, ThreadPool& pool, Arena* arena,
-       const std::function<void(uint64_t, uint64_t)>& progress)
+       const LoadProgress& progress)
       : file_(file), ops_(ops), pool_(pool), arena_(arena), progress_(progress) {}
 
   Result<PackedMatrix> Matrix(const WeightSpec& spec) override {
@@ -135,7 +135,7 @@ class Pack final : public Sink {
       ops_.pack(view, first, std::min(first + kTilesPerItem, tiles), out);
     });
     file_.Release(spec);
-    Done(bytes);
+    VIVACE_RETURN_IF_ERROR(Done(bytes));
     return PackedMatrix{view.dtype, view.rows, view.cols, out};
   }
 
@@ -146,21 +146,22 @@ class Pack final : public Sink {
       if (part.spec->present()) VIVACE_RETURN_IF_ERROR(file_.ReadVector(*part.spec, at));
       at += part.size;
     }
-    Done(VectorBytes(parts));
+    VIVACE_RETURN_IF_ERROR(Done(VectorBytes(parts)));
     return out;
   }
 
  private:
-  void Done(size_t bytes) {
+  Status Done(size_t bytes) {
     done_ += Arena::Rounded(bytes);
-    if (progress_) progress_(done_, arena_->size());
+    if (!progress_ || progress_(done_, arena_->size())) return {};
+    return Fail(ErrorCode::kUnavailable, "load_stopped", "", "loading the model was stopped");
   }
 
   const model::ModelFile& file_;
   const BlockOps& ops_;
   ThreadPool& pool_;
   Arena* arena_;
-  const std::function<void(uint64_t, uint64_t)>& progress_;
+  const LoadProgress& progress_;
   uint64_t done_ = 0;
   std::vector<std::byte> scratch_;  // a weight that does not lie in the file as it is packed
 };
@@ -335,8 +336,7 @@ Result<size_t> WeightArenaBytes(const model::ModelFile& file, const BlockOps& op
 }
 
 Result<Weights> LoadWeights(const EngineConfig& config, const model::ModelFile& file,
-                            const BlockOps& ops, ThreadPool& pool,
-                            const std::function<void(uint64_t, uint64_t)>& progress) {
+                            const BlockOps& ops, ThreadPool& pool, const LoadProgress& progress) {
   Weights weights;
   VIVACE_ASSIGN(const WeightPlan plan, PlanWeights(file, ops));
   VIVACE_ASSIGN(weights.arena, Arena::Map(plan.bytes, "the weights"));

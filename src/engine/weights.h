@@ -11,6 +11,7 @@
 #include "base/thread_pool.h"
 #include "engine/arena.h"
 #include "engine/config.h"
+#include "engine/load_progress.h"
 #include "engine/weight_cache/weight_cache.h"
 #include "kernels/block_ops.h"
 #include "model/loaded_model.h"
@@ -75,6 +76,6 @@ Result<size_t> WeightArenaBytes(const model::ModelFile& file, const kernels::Blo
 // writes them to the cache. `progress(done, total)` in bytes of the arena.
 Result<Weights> LoadWeights(const EngineConfig& config, const model::ModelFile& file,
                             const kernels::BlockOps& ops, ThreadPool& pool,
-                            const std::function<void(uint64_t, uint64_t)>& progress);
+                            const LoadProgress& progress);
 
 }  // namespace vivace

@@ -8,7 +8,7 @@
 namespace vivace::load {
 namespace {
 
-constexpr uint64_t kPurpose = 0xA441;
+constexpr uint64_t kArrivalPurpose = 0xA441;
 
 double RateAt(const ArrivalOptions& options, double progress) {
   switch (options.ramp) {
@@ -28,7 +28,7 @@ bool CanSpace(double rate) { return rate > 0 && std::isfinite(rate); }
 
 std::vector<double> Arrivals(const ArrivalOptions& options, size_t n) {
   std::vector<double> at(n);
-  Random random(options.seed, kPurpose);
+  Random random(options.seed, kArrivalPurpose);
   const double shape = options.burstiness > 0 ? options.burstiness : 1;
   double now = 0;
   for (size_t i = 0; i < n; ++i) {

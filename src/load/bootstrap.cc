@@ -10,7 +10,7 @@
 namespace vivace::load {
 namespace {
 
-constexpr uint64_t kPurpose = 0xB007;
+constexpr uint64_t kBootstrapPurpose = 0xB007;
 constexpr std::array<double, 3> kPercents = {50, 90, 99};
 
 void DrawCounts(size_t groups, Random* random, std::vector<uint32_t>* counts) {
@@ -78,7 +78,7 @@ GroupedValues::Stats GroupedValues::Whole() const { return At(std::vector<uint32
 
 std::array<Interval, 4> RatioIntervals(const GroupedValues& a, const GroupedValues& b, bool paired,
                                        const BootstrapOptions& options) {
-  Random random(options.seed, kPurpose);
+  Random random(options.seed, kBootstrapPurpose);
   std::array<std::vector<double>, 4> ratios;
   std::vector<uint32_t> counts;
   const int resamples = Resamples(options.resamples, a.values() + b.values());
@@ -98,7 +98,7 @@ std::array<Interval, 4> RatioIntervals(const GroupedValues& a, const GroupedValu
 
 Interval MeanRatioInterval(std::span<const double> a, std::span<const double> b,
                            const BootstrapOptions& options) {
-  Random random(options.seed, kPurpose + 1);
+  Random random(options.seed, kBootstrapPurpose + 1);
   const auto mean = [&](std::span<const double> values) {
     double sum = 0;
     for (size_t i = 0; i < values.size(); ++i) sum += values[random.Below(values.size())];

@@ -18,24 +18,23 @@ constexpr int kSlices = 20;         // of time, for rates
 constexpr double kMostSkew = 0.05;  // between a report's duration and its records'
 constexpr double kOtherLengths = 0.02;
 constexpr double kMostUnpaired = 0.05;
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-struct Stat {
+struct ComparedStat {
   std::string_view name;
   double Distribution::*member;
   int64_t least;  // requests below which nothing is said
 };
-constexpr Stat kStats[] = {{"mean", &Distribution::mean, 10},
-                           {"p50", &Distribution::p50, 10},
-                           {"p90", &Distribution::p90, 30},
-                           {"p99", &Distribution::p99, 100}};
+constexpr ComparedStat kComparedStats[] = {{"mean", &Distribution::mean, 10},
+                                           {"p50", &Distribution::p50, 10},
+                                           {"p90", &Distribution::p90, 30},
+                                           {"p99", &Distribution::p99, 100}};
 
-struct Latency {
+struct ComparedLatency {
   std::string_view name;
   Distribution Figures::*figures;
   double RequestTimes::*time;  // null: gaps
 };
-constexpr Latency kLatencies[] = {
+constexpr ComparedLatency kComparedLatencies[] = {
     {"TTFT", &Figures::ttft_ms, &RequestTimes::ttft_ms},
     {"TPOT", &Figures::tpot_ms, &RequestTimes::tpot_ms},
     {"ITL", &Figures::itl_ms, nullptr},
@@ -57,7 +56,7 @@ constexpr RateFigure kRates[] = {
 // One figure's values of each completed request, by the request's index.
 using ByRequest = std::map<int32_t, std::vector<double>>;
 
-ByRequest Values(const RunResult& run, const Latency& latency) {
+ByRequest ValuesByRequest(const RunResult& run, const ComparedLatency& latency) {
   ByRequest values;
   for (const RequestRecord& r : run.records) {
     if (r.outcome != Outcome::kCompleted || r.first_ns == 0) continue;
@@ -99,25 +98,27 @@ Verdict Judge(const ComparedValue& v, bool high_is_good, double least) {
 ComparedValue Start(double base, double value) {
   ComparedValue v;
   v.value = value;
-  v.ratio = std::isfinite(base) && base > 0 ? value / base : kNone;
-  v.low = v.high = kNone;
+  v.ratio = std::isfinite(base) && base > 0 ? value / base : NAN;
+  v.low = v.high = NAN;
   v.verdict = std::isfinite(v.ratio) ? Verdict::kNoInterval : Verdict::kNone;
   return v;
 }
 
-double StatOf(const Distribution& d, const Stat& stat) { return d.n > 0 ? d.*stat.member : kNone; }
+double StatOf(const Distribution& d, const ComparedStat& stat) {
+  return d.n > 0 ? d.*stat.member : NAN;
+}
 
-void CompareLatency(const Latency& latency, const std::vector<const RunResult*>& runs,
+void CompareLatency(const ComparedLatency& latency, const std::vector<const RunResult*>& runs,
                     const CompareOptions& options, std::vector<ComparedFigure>* out) {
   const size_t first = out->size();
   const Distribution& base = runs[0]->figures.*latency.figures;
-  for (const Stat& stat : kStats) {
+  for (const ComparedStat& stat : kComparedStats) {
     out->push_back(
         {fmt::format("{} {}", stat.name, latency.name), "ms", false, StatOf(base, stat), {}});
   }
-  const ByRequest of_base = Values(*runs[0], latency);
+  const ByRequest of_base = ValuesByRequest(*runs[0], latency);
   for (size_t i = 1; i < runs.size(); ++i) {
-    const ByRequest of_other = Values(*runs[i], latency);
+    const ByRequest of_other = ValuesByRequest(*runs[i], latency);
     const bool paired = Pairs(*runs[0], *runs[i], of_base, of_other);
     const bool intervals = !of_base.empty() && !of_other.empty();
     std::array<Interval, 4> found{};
@@ -127,14 +128,14 @@ void CompareLatency(const Latency& latency, const std::vector<const RunResult*>&
                              {options.confidence, options.resamples, options.seed});
     }
     const auto n = static_cast<int64_t>(std::min(of_base.size(), of_other.size()));
-    for (size_t s = 0; s < std::size(kStats); ++s) {
-      ComparedValue v =
-          Start((*out)[first + s].base, StatOf(runs[i]->figures.*latency.figures, kStats[s]));
+    for (size_t s = 0; s < std::size(kComparedStats); ++s) {
+      ComparedValue v = Start((*out)[first + s].base,
+                              StatOf(runs[i]->figures.*latency.figures, kComparedStats[s]));
       if (intervals && v.verdict == Verdict::kNoInterval) {
         v.low = found[s].low;
         v.high = found[s].high;
         v.paired = paired;
-        v.verdict = n < kStats[s].least ? Verdict::kTooFew : Judge(v, false, options.least);
+        v.verdict = n < kComparedStats[s].least ? Verdict::kTooFew : Judge(v, false, options.least);
       }
       (*out)[first + s].others.push_back(v);
     }
@@ -174,7 +175,7 @@ void CompareRate(const RateFigure& rate, const std::vector<const RunResult*>& ru
                  const CompareOptions& options, std::vector<ComparedFigure>* out) {
   const auto value_of = [&](const RunResult& run) {
     const double value = run.figures.*rate.figure;
-    return value >= 0 ? value : kNone;
+    return value >= 0 ? value : NAN;
   };
   ComparedFigure figure{
       std::string(rate.name), std::string(rate.unit), true, value_of(*runs[0]), {}};
@@ -277,7 +278,7 @@ ComparedRun CompareRuns(const std::vector<std::string>& names,
   compared.label = runs[0]->label;
   compared.warnings = WhyNotComparable(names, runs);
   for (const RateFigure& rate : kRates) CompareRate(rate, runs, options, &compared.figures);
-  for (const Latency& latency : kLatencies) {
+  for (const ComparedLatency& latency : kComparedLatencies) {
     CompareLatency(latency, runs, options, &compared.figures);
   }
   return compared;

@@ -11,21 +11,18 @@ namespace vivace::load {
 namespace {
 
 using Columns = std::vector<CompatColumn>;
-using Values = std::vector<double>;
-using Record = RequestRecord;
+using SortedValues = std::vector<double>;
 
 // What the other tools see of a completed request: their clock starts when it is sent.
 struct View {
-  std::vector<const Record*> done;
+  std::vector<const RequestRecord*> done;
   double duration_s = 0;  // first sent to the last end of a completed request
 };
-
-double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 View Look(const RunResult& run) {
   View view;
   int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
-  for (const Record& r : run.records) {
+  for (const RequestRecord& r : run.records) {
     if (r.outcome != Outcome::kCompleted || r.first_ns == 0) continue;
     view.done.push_back(&r);
     first = std::min(first, r.sent_ns);
@@ -36,62 +33,64 @@ View Look(const RunResult& run) {
 }
 
 // Formulas over one request, in seconds; NaN: this request has none.
-using Formula = double (*)(const Record&);
+using Formula = double (*)(const RequestRecord&);
 
-double Ttft(const Record& r) { return Seconds(r.first_ns - r.sent_ns); }
-double Latency(const Record& r) { return Seconds(r.last_ns - r.sent_ns); }
-double LatencyToEnd(const Record& r) { return Seconds(r.ended_ns - r.sent_ns); }
-double PerLaterToken(const Record& r) {
+double Ttft(const RequestRecord& r) { return Seconds(r.first_ns - r.sent_ns); }
+double ToLast(const RequestRecord& r) { return Seconds(r.last_ns - r.sent_ns); }
+double ToEnd(const RequestRecord& r) { return Seconds(r.ended_ns - r.sent_ns); }
+double PerLaterToken(const RequestRecord& r) {
   return r.output_tokens > 1 ? Seconds(r.last_ns - r.first_ns) / (r.output_tokens - 1) : NAN;
 }
-double PerToken(const Record& r) {
-  return r.output_tokens > 0 ? Latency(r) / r.output_tokens : NAN;
+double PerToken(const RequestRecord& r) {
+  return r.output_tokens > 0 ? ToLast(r) / r.output_tokens : NAN;
 }
-double PerTokenToEnd(const Record& r) {
-  return r.output_tokens > 0 ? LatencyToEnd(r) / r.output_tokens : NAN;
+double PerTokenToEnd(const RequestRecord& r) {
+  return r.output_tokens > 0 ? ToEnd(r) / r.output_tokens : NAN;
 }
-double AfterFirstChunk(const Record& r) {
+double AfterFirstChunk(const RequestRecord& r) {
   const int32_t first = CountsTokens(r) ? r.chunk_tokens[0] : 1;
   return r.output_tokens > first ? Seconds(r.ended_ns - r.first_ns) / (r.output_tokens - first)
                                  : NAN;
 }
-double SecondToken(const Record& r) {
+double SecondToken(const RequestRecord& r) {
   return r.chunk_ns.size() > 1 ? Seconds(r.chunk_ns[1] - r.chunk_ns[0]) : NAN;
 }
-double TokensPerUser(const Record& r) { return 1 / PerLaterToken(r); }
-double InputTokens(const Record& r) { return r.prompt_tokens; }
-double OutputTokens(const Record& r) { return r.output_tokens; }
+double TokensPerUser(const RequestRecord& r) { return 1 / PerLaterToken(r); }
+double InputTokens(const RequestRecord& r) { return r.prompt_tokens; }
+double OutputTokens(const RequestRecord& r) { return r.output_tokens; }
 
-Values Each(const View& view, Formula formula, double scale = 1) {
-  Values values;
-  for (const Record* r : view.done) {
+SortedValues ValuesOf(const View& view, Formula formula, double scale = 1) {
+  SortedValues values;
+  for (const RequestRecord* r : view.done) {
     if (const double value = formula(*r); std::isfinite(value)) values.push_back(value * scale);
   }
   std::sort(values.begin(), values.end());
   return values;
 }
 
-Values Gaps(const View& view, bool per_token) {
-  Values gaps;
-  for (const Record* r : view.done) AppendGaps(*r, per_token && CountsTokens(*r), &gaps);
+SortedValues Gaps(const View& view, bool per_token) {
+  SortedValues gaps;
+  for (const RequestRecord* r : view.done) AppendGaps(*r, per_token && CountsTokens(*r), &gaps);
   std::sort(gaps.begin(), gaps.end());
   return gaps;
 }
 
-double Mean(const Values& v) {
+double Mean(const SortedValues& v) {
   return v.empty() ? NAN : std::accumulate(v.begin(), v.end(), 0.0) / v.size();
 }
-double Deviation(const Values& v, int freedom) {
+double Deviation(const SortedValues& v, int freedom) {
   if (static_cast<int>(v.size()) <= freedom) return NAN;
   const double mean = Mean(v);
   double squares = 0;
   for (double value : v) squares += (value - mean) * (value - mean);
   return std::sqrt(squares / (v.size() - freedom));
 }
-double Rank(const Values& v, double percent) { return v.empty() ? NAN : Percentile(v, percent); }
+double Rank(const SortedValues& v, double percent) {
+  return v.empty() ? NAN : Percentile(v, percent);
+}
 
 double Tokens(const View& view, Formula formula) {
-  const Values values = Each(view, formula);
+  const SortedValues values = ValuesOf(view, formula);
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 double Rate(double amount, const View& view) {
@@ -100,7 +99,7 @@ double Rate(double amount, const View& view) {
 double Count(const View& view) { return static_cast<double>(view.done.size()); }
 
 // "mean", "median", "std" and "pNN" of sorted values.
-double Stat(const Values& values, std::string_view stat, int freedom) {
+double StatOfSorted(const SortedValues& values, std::string_view stat, int freedom) {
   if (stat == "mean" || stat == "avg") return Mean(values);
   if (stat == "median") return Rank(values, 50);
   if (stat == "std" || stat == "stddev") return Deviation(values, freedom);
@@ -121,11 +120,11 @@ void Add(Columns* columns, std::span<const Metric> metrics, std::span<const std:
          std::string_view pattern, double scale, int freedom, const View& view,
          bool gaps_per_token) {
   for (const Metric& metric : metrics) {
-    const Values values =
-        metric.formula != nullptr ? Each(view, metric.formula, scale) : Gaps(view, gaps_per_token);
+    const SortedValues values = metric.formula != nullptr ? ValuesOf(view, metric.formula, scale)
+                                                          : Gaps(view, gaps_per_token);
     for (std::string_view stat : stats) {
       columns->push_back({fmt::format(fmt::runtime(pattern), stat, metric.name),
-                          Stat(values, stat, freedom), metric.definition});
+                          StatOfSorted(values, stat, freedom), metric.definition});
     }
   }
 }
@@ -133,8 +132,8 @@ void Add(Columns* columns, std::span<const Metric> metrics, std::span<const std:
 double Good(const RunResult& run, const View& view) {
   if (run.promises.empty()) return NAN;
   int64_t good = 0;
-  for (const Record* r : view.done) {
-    Record sent = *r;
+  for (const RequestRecord* r : view.done) {
+    RequestRecord sent = *r;
     sent.scheduled_ns = sent.sent_ns;
     good += KeepsPromises(sent, run.promises);
   }
@@ -146,7 +145,7 @@ Columns Vllm(const RunResult& run) {
       {"ttft", Ttft, "first chunk - sent"},
       {"tpot", PerLaterToken, "(latency - TTFT) / (output tokens - 1), of each request"},
       {"itl", nullptr, "every gap between chunks, pooled"},
-      {"e2el", Latency, "last chunk - sent"},
+      {"e2el", ToLast, "last chunk - sent"},
   };
   static constexpr std::string_view kStats[] = {"mean", "median", "std", "p99"};
   const View view = Look(run);
@@ -167,7 +166,7 @@ Columns Vllm(const RunResult& run) {
 
 Columns Sglang(const RunResult& run) {
   static constexpr Metric kMetrics[] = {
-      {"e2e_latency", LatencyToEnd, "end - sent"},
+      {"e2e_latency", ToEnd, "end - sent"},
       {"ttft", Ttft, "first chunk - sent"},
       {"tpot", PerLaterToken, "(latency - TTFT) / (output tokens - 1), of each request"},
       {"itl", nullptr, "gaps between chunks, shared by the tokens that end them, pooled"},
@@ -181,7 +180,7 @@ Columns Sglang(const RunResult& run) {
       {"input_throughput", Rate(in, view), "input tokens / duration"},
       {"output_throughput", Rate(out, view), "output tokens / duration"},
       {"total_throughput", Rate(in + out, view), "tokens / duration"},
-      {"concurrency", Rate(Tokens(view, LatencyToEnd), view), "sum of latencies / duration"},
+      {"concurrency", Rate(Tokens(view, ToEnd), view), "sum of latencies / duration"},
   };
   Add(&columns, kMetrics, kStats, "{0}_{1}_ms", 1e3, 0, view, true);
   return columns;
@@ -189,7 +188,7 @@ Columns Sglang(const RunResult& run) {
 
 Columns Mlc(const RunResult& run) {
   static constexpr Metric kMetrics[] = {
-      {"end_to_end_latency_s", LatencyToEnd, "end - sent"},
+      {"end_to_end_latency_s", ToEnd, "end - sent"},
       {"inter_token_latency_s", PerTokenToEnd, "end-to-end latency / output tokens: contains TTFT"},
       {"time_per_output_token_s", AfterFirstChunk,
        "(end-to-end - TTFT) / (output tokens - tokens of the first chunk)"},
@@ -215,7 +214,7 @@ Columns Mlc(const RunResult& run) {
 }
 
 Columns Guidellm(const RunResult& run) {
-  static constexpr Metric kLatency[] = {{"request_latency", LatencyToEnd, "end - start, seconds"}};
+  static constexpr Metric kLatency[] = {{"request_latency", ToEnd, "end - start, seconds"}};
   static constexpr Metric kMetrics[] = {
       {"time_to_first_token_ms", Ttft, "first token - start"},
       {"inter_token_latency_ms", PerLaterToken,
@@ -227,7 +226,7 @@ Columns Guidellm(const RunResult& run) {
   const double in = Tokens(view, InputTokens), out = Tokens(view, OutputTokens);
   Columns columns = {
       {"requests_per_second", Rate(Count(view), view), "completed / duration"},
-      {"request_concurrency", Rate(Tokens(view, LatencyToEnd), view), "mean under way"},
+      {"request_concurrency", Rate(Tokens(view, ToEnd), view), "mean under way"},
       {"output_tokens_per_second", Rate(out, view), "output tokens / duration"},
       {"tokens_per_second", Rate(in + out, view), "tokens / duration"},
   };
@@ -240,7 +239,7 @@ Columns Aiperf(const RunResult& run) {
   static constexpr Metric kTimes[] = {
       {"time_to_first_token", Ttft, "first response - sent, ms"},
       {"time_to_second_token", SecondToken, "second response - first, ms"},
-      {"request_latency", Latency, "last response - sent, ms"},
+      {"request_latency", ToLast, "last response - sent, ms"},
       {"inter_token_latency", PerLaterToken,
        "(request latency - TTFT) / (output tokens - 1), of each request, ms: others' TPOT"},
       {"inter_chunk_latency", nullptr, "every gap between responses, pooled, ms"},

@@ -15,11 +15,9 @@ constexpr size_t kMostReasons = 32;  // apart; further ones are counted together
 constexpr size_t kMostReasonBytes = 200;
 constexpr double kSteadyShare = 0.9;  // of the peak concurrency
 
-double Ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
-
 bool Completed(const RequestRecord& r) { return r.outcome == Outcome::kCompleted; }
 bool HasContent(const RequestRecord& r) { return r.first_ns != 0; }
-bool Ended(const RequestRecord& r) { return r.ended_ns != 0; }
+bool HasEnded(const RequestRecord& r) { return r.ended_ns != 0; }
 
 void CountFailure(const RequestRecord& record, std::map<std::string, int64_t>* failures) {
   std::string reason = record.reason.empty() ? std::string(Name(record.outcome))
@@ -49,7 +47,7 @@ void CountOutcome(const RequestRecord& record, Figures* f) {
 double DurationSeconds(std::span<const RequestRecord> records) {
   int64_t first = std::numeric_limits<int64_t>::max(), last = std::numeric_limits<int64_t>::min();
   for (const RequestRecord& record : records) {
-    if (!Ended(record)) continue;
+    if (!HasEnded(record)) continue;
     first = std::min(first, record.scheduled_ns);
     last = std::max(last, record.ended_ns);
   }
@@ -60,7 +58,7 @@ double DurationSeconds(std::span<const RequestRecord> records) {
 std::vector<std::pair<int64_t, int32_t>> UnderWay(std::span<const RequestRecord> records) {
   std::vector<std::pair<int64_t, int32_t>> changes;
   for (const RequestRecord& record : records) {
-    if (!Ended(record) || record.sent_ns == 0) continue;
+    if (!HasEnded(record) || record.sent_ns == 0) continue;
     changes.emplace_back(record.sent_ns, 1);
     changes.emplace_back(record.ended_ns, -1);
   }
@@ -131,10 +129,10 @@ Samples Collect(std::span<const RequestRecord> records, Figures* f) {
   Samples s;
   int64_t chunks = 0, chunked_tokens = 0;
   for (const RequestRecord& record : records) {
-    if (record.sent_ns != 0) s.lag.push_back(Ms(record.sent_ns - record.scheduled_ns));
+    if (record.sent_ns != 0) s.lag.push_back(Millis(record.sent_ns - record.scheduled_ns));
     if (!Completed(record)) continue;
     if (record.server_queue_ms >= 0) s.server_queue.push_back(record.server_queue_ms);
-    if (record.sent_ns != 0) s.queue.push_back(Ms(record.sent_ns - record.scheduled_ns));
+    if (record.sent_ns != 0) s.queue.push_back(Millis(record.sent_ns - record.scheduled_ns));
     if (!HasContent(record)) continue;
     const RequestTimes times = TimesOf(record);
     s.ttft.push_back(times.ttft_ms);
@@ -148,7 +146,7 @@ Samples Collect(std::span<const RequestRecord> records, Figures* f) {
   return s;
 }
 
-void FillRates(Figures* f) {
+void FillThroughput(Figures* f) {
   if (f->duration_s <= 0) return;
   f->request_throughput = f->completed / f->duration_s;
   f->input_throughput = f->input_tokens / f->duration_s;
@@ -199,12 +197,12 @@ Distribution Describe(std::vector<double> values) {
 
 RequestTimes TimesOf(const RequestRecord& record) {
   RequestTimes times;
-  if (record.sent_ns != 0) times.queue_ms = Ms(record.sent_ns - record.scheduled_ns);
+  if (record.sent_ns != 0) times.queue_ms = Millis(record.sent_ns - record.scheduled_ns);
   if (!Completed(record) || !HasContent(record)) return times;
-  times.ttft_ms = Ms(record.first_ns - record.scheduled_ns);
-  times.e2el_ms = Ms(record.last_ns - record.scheduled_ns);
+  times.ttft_ms = Millis(record.first_ns - record.scheduled_ns);
+  times.e2el_ms = Millis(record.last_ns - record.scheduled_ns);
   if (record.output_tokens >= 2) {
-    times.tpot_ms = Ms(record.last_ns - record.first_ns) / (record.output_tokens - 1);
+    times.tpot_ms = Millis(record.last_ns - record.first_ns) / (record.output_tokens - 1);
   }
   return times;
 }
@@ -226,7 +224,7 @@ void AppendGaps(const RequestRecord& record, bool per_token, std::vector<double>
   for (size_t i = 1; i < record.chunk_ns.size(); ++i) {
     const int32_t tokens = per_token ? record.chunk_tokens[i] : 1;
     if (tokens == 0) continue;  // text without a token of its own: its time is the next chunk's
-    gaps_ms->insert(gaps_ms->end(), tokens, Ms(record.chunk_ns[i] - since) / tokens);
+    gaps_ms->insert(gaps_ms->end(), tokens, Millis(record.chunk_ns[i] - since) / tokens);
     since = record.chunk_ns[i];
   }
 }
@@ -248,7 +246,7 @@ bool KeepsPromises(const RequestRecord& record, std::span<const Promise> promise
         break;
       case Promise::What::kItl:
         for (size_t i = 1; i < record.chunk_ns.size(); ++i) {
-          value = std::max(value, Ms(record.chunk_ns[i] - record.chunk_ns[i - 1]));
+          value = std::max(value, Millis(record.chunk_ns[i] - record.chunk_ns[i - 1]));
         }
         break;
     }
@@ -274,7 +272,7 @@ Figures ComputeFigures(std::span<const RequestRecord> records, std::span<const P
   for (const RequestRecord& record : records) CountOutcome(record, &f);
   f.duration_s = DurationSeconds(records);
   f.itl_per_token = AllCountTokens(records);
-  FillRates(&f);
+  FillThroughput(&f);
   FillGoodput(records, promises, &f);
   FillSteadyState(records, &f);
   Samples s = Collect(records, &f);

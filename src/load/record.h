@@ -8,6 +8,9 @@
 
 namespace vivace::load {
 
+inline double Millis(int64_t ns) { return static_cast<double>(ns) / 1e6; }
+inline double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
 enum class Outcome : uint8_t {
   kCompleted,   // the stream ended as the protocol says
   kRefused,     // an HTTP status of 400 and above, or an error event before any content

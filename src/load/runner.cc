@@ -9,6 +9,7 @@
 #include "load/client/dispatcher.h"
 #include "load/client/probe.h"
 #include "load/client/server_sampler.h"
+#include "load/validity.h"
 
 namespace vivace::load {
 namespace {
@@ -18,10 +19,7 @@ constexpr int64_t kProgressNs = 250 * kNanosPerMs;
 constexpr int64_t kLeadNs = 5 * kNanosPerMs;  // from the end of preparing to the first arrival
 constexpr double kMostCpu = 0.9;
 constexpr double kMostLagMs = 5, kLeastLagMs = 1;
-constexpr double kLagOfTtft = 0.01;
 constexpr double kKeptRate = 0.95;
-
-double Seconds(int64_t ns) { return static_cast<double>(ns) / kNanosPerSecond; }
 
 int64_t MostConnections(const RunOptions& options, const Workload& workload) {
   const auto all = static_cast<int64_t>(workload.requests.size());
@@ -126,8 +124,8 @@ bool WarmUp(const LoadSettings& settings, const RunOptions& options, const BodyW
 
 // How fast requests were due, and how fast they were sent; only an open loop whose places are not
 // limited says anything of the client.
-void FillRates(const RunOptions& options, const std::vector<RequestRecord>& records,
-               int64_t start_ns, ClientTimes* times) {
+void FillRequestRates(const RunOptions& options, const std::vector<RequestRecord>& records,
+                      int64_t start_ns, ClientTimes* times) {
   if (options.max_concurrency > 0 || options.arrivals_s.empty()) return;
   int64_t due_ns = 0, sent_ns = 0, n = 0;
   for (const RequestRecord& record : records) {
@@ -223,7 +221,7 @@ Result<RunResult> Run(const LoadSettings& settings, const RunOptions& options,
   result.records = dispatcher.TakeRecords();
   result.figures = ComputeFigures(result.records, result.promises);
   times.ttft_p50_ms = result.figures.ttft_ms.p50;
-  FillRates(options, result.records, start_ns, &times);
+  FillRequestRates(options, result.records, start_ns, &times);
   result.client = JudgeClient(times);
   return result;
 }

@@ -7,14 +7,13 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "base/load_limits.h"
 
 namespace vivace::load {
 namespace {
 
 using What = Promise::What;
 
-constexpr std::pair<std::string_view, What> kFigures[] = {
+constexpr std::pair<std::string_view, What> kPromiseNames[] = {
     {"ttft", What::kTtft}, {"tpot", What::kTpot}, {"itl", What::kItl},
     {"e2el", What::kE2el}, {"e2e", What::kE2el},
 };
@@ -55,7 +54,7 @@ bool ParsePromise(std::string_view word, Promise* promise) {
       !(promise->most_ms > 0 && promise->most_ms <= limits::kMaxLoadSeconds * 1e3)) {
     return false;
   }
-  for (const auto& [name, what] : kFigures) {
+  for (const auto& [name, what] : kPromiseNames) {
     if (name != word.substr(0, colon)) continue;
     promise->what = what;
     return true;
@@ -113,7 +112,7 @@ Result<std::vector<Slo>> ParseSlos(std::string_view text, const std::string& fla
 
 std::string Name(const Slo& slo) {
   std::string_view figure;
-  for (const auto& [name, what] : kFigures) {
+  for (const auto& [name, what] : kPromiseNames) {
     if (figure.empty() && what == slo.promise.what) figure = name;
   }
   return fmt::format("{} {} <= {:g} ms", slo.statistic, figure, slo.promise.most_ms);

@@ -8,10 +8,9 @@ namespace {
 constexpr double kManyWrongLengths = 0.01;
 constexpr double kManyTokensAChunk = 1.05;
 constexpr int64_t kFewForP99 = 100;
-constexpr double kLagMs = 5;         // of sending, p99
-constexpr double kLagOfTtft = 0.01;  // or this share of the TTFT
+constexpr double kLagMs = 5;  // of sending, p99
 
-int64_t Ended(const Figures& f) { return f.completed + f.failed; }
+int64_t EndedRequests(const Figures& f) { return f.completed + f.failed; }
 
 int64_t Uncounted(const RunResult& run) {
   int64_t count = 0;
@@ -38,9 +37,9 @@ std::vector<std::string> InvalidBecause(const RunResult& run) {
     why.push_back(f.failed > 0
                       ? fmt::format("no request completed; most often: {}", CommonestFailure(f))
                       : "no request was run");
-  } else if (f.failed > kMostFailures * Ended(f)) {
+  } else if (f.failed > kMostFailures * EndedRequests(f)) {
     why.push_back(fmt::format("{} of {} requests failed (over {:.0f} %); most often: {}", f.failed,
-                              Ended(f), kMostFailures * 100, CommonestFailure(f)));
+                              EndedRequests(f), kMostFailures * 100, CommonestFailure(f)));
   }
   if (run.client.bottleneck) {
     why.push_back(fmt::format("the client slowed the run down: {}",
@@ -56,9 +55,9 @@ std::vector<std::string> Warnings(const RunResult& run) {
     out.push_back(fmt::format("the run ended early ({}): {} of {} requests were not run",
                               run.note.empty() ? "stopped" : run.note, f.not_run, f.requests));
   }
-  if (f.failed > 0 && f.completed > 0 && f.failed <= kMostFailures * Ended(f)) {
-    out.push_back(fmt::format("{} of {} requests failed; most often: {}", f.failed, Ended(f),
-                              CommonestFailure(f)));
+  if (f.failed > 0 && f.completed > 0 && f.failed <= kMostFailures * EndedRequests(f)) {
+    out.push_back(fmt::format("{} of {} requests failed; most often: {}", f.failed,
+                              EndedRequests(f), CommonestFailure(f)));
   }
   if (f.wrong_lengths > kManyWrongLengths * f.completed) {
     out.push_back(

@@ -9,6 +9,7 @@
 namespace vivace::load {
 
 inline constexpr double kMostFailures = 0.01;  // of the requests that ended
+inline constexpr double kLagOfTtft = 0.01;     // so late may a client send, as a share of the TTFT
 
 // Why the figures are not to be used: too many failures, a client that was the bottleneck, nothing
 // completed. Empty: the run is valid.

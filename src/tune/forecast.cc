@@ -13,6 +13,7 @@ namespace {
 constexpr TokenId kSampled = 1;
 constexpr uint64_t kNoiseSeed = 7;
 constexpr int64_t kStartNs = kNanosPerSecond;  // a record's 0 means "did not happen"
+constexpr int64_t kLookEach = 1024;            // steps
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 class ForecastRun {
@@ -194,7 +195,10 @@ Result<bench::OfflineRun> ForecastRun::Run() {
                              ? kStartNs + static_cast<int64_t>(options_.most_seconds * 1e9)
                              : kNever;
   bench::OfflineRun run;
-  while (true) {
+  for (int64_t step = 1;; ++step) {
+    if (step % kLookEach == 0 && options_.over && options_.over()) {
+      return Fail(ErrorCode::kUnavailable, "forecast_stopped", "", "the forecast was stopped");
+    }
     VIVACE_RETURN_IF_ERROR(StartDue());
     scheduler_.Plan(&plan_, &changes_);
     if (plan_.empty()) {

@@ -21,6 +21,7 @@ struct ForecastOptions {
   std::function<double(const StepPlan&)> step_seconds;  // such as a StepCost's
   double noise = 0.02;      // steps take this share more or less, evenly; 0: exactly as fitted
   double most_seconds = 0;  // of the forecast time; what has not ended is left out; 0: all
+  std::function<bool()> over = {};  // asked now and then; true ends it with "forecast_stopped"
 };
 
 // Fails where a request of the traffic can never fit the cache.

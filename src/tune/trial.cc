@@ -68,7 +68,7 @@ class Reader {
   std::string fault_;
 };
 
-json::object ToJson(const load::Distribution& d) {
+json::object DistributionJson(const load::Distribution& d) {
   return {{"n", d.n},     {"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90},
           {"p95", d.p95}, {"p99", d.p99},   {"max", d.max}};
 }
@@ -87,7 +87,7 @@ load::Distribution DistributionFrom(Reader* parent, std::string_view name) {
   return d;
 }
 
-json::object ToJson(const bench::EngineUse& use) {
+json::object UseJson(const bench::EngineUse& use) {
   return {{"steps", use.steps},
           {"mean_step_ms", use.mean_step_ms},
           {"p99_step_ms", use.p99_step_ms},
@@ -170,11 +170,11 @@ json::object ToJson(const Measured& measured) {
           {"output_throughput", f.output_throughput},
           {"total_throughput", f.total_throughput},
           {"mean_concurrency", f.mean_concurrency},
-          {"ttft_ms", ToJson(f.ttft_ms)},
-          {"tpot_ms", ToJson(f.tpot_ms)},
-          {"itl_ms", ToJson(f.itl_ms)},
-          {"e2el_ms", ToJson(f.e2el_ms)},
-          {"engine", ToJson(measured.use)},
+          {"ttft_ms", DistributionJson(f.ttft_ms)},
+          {"tpot_ms", DistributionJson(f.tpot_ms)},
+          {"itl_ms", DistributionJson(f.itl_ms)},
+          {"e2el_ms", DistributionJson(f.e2el_ms)},
+          {"engine", UseJson(measured.use)},
           {"elapsed_s", measured.elapsed_s},
           {"partial", measured.partial}};
 }

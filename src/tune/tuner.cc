@@ -36,7 +36,8 @@ namespace json = boost::json;
 namespace fs = std::filesystem;
 
 constexpr double kCalibrationShare = 0.25, kMostCalibrationS = 60, kMostEachS = 8;
-constexpr double kTrialsInBudget = 40;  // the length of one follows from this
+constexpr double kMostCalibratingShare = 0.4;  // of the budget, loading too
+constexpr double kTrialsInBudget = 40;         // the length of one follows from this
 constexpr double kLeastTrialS = 1, kMostTrialS = 60;
 constexpr double kForecastShare = 0.15;  // of the budget
 constexpr double kExploringShare = 0.7;  // likewise: what is left is for the race
@@ -54,6 +55,9 @@ constexpr int32_t kWarmUpTokens = 4;
 constexpr double kLeastNoise = 0.01, kMostNoise = 0.1;  // of steps, in forecasts
 constexpr size_t kExploredShare = 5;                    // one in so many settings,
 constexpr size_t kLeastExplored = 6, kMostExplored = 40;
+
+constexpr double kShortest = 1e-3;  // seconds: 0 would be no bound
+constexpr char kBudgetEnded[] = "the budget ended";
 
 using CostKey = std::pair<int32_t, std::string>;  // threads, cache
 
@@ -89,6 +93,8 @@ class Tuner {
   Status Trials();
   Status Replay();
   Result<std::optional<Trial>> Measure(size_t candidate);
+  bool HasTimeFor(size_t candidate) const;
+  Status KeepOnlyTimed();
   Status WarmUp(bench::OfflineEngine* engine);
   double MostSeconds(size_t candidate) const;
   void TakeTrial(size_t candidate, Trial trial);
@@ -101,6 +107,12 @@ class Tuner {
     return config;
   }
   CostKey KeyOf(const Setting& s) const { return {s.threads, std::string(KvName(s))}; }
+  // Nothing more is to be begun. What an earlier session measured is reported whatever it takes.
+  bool Over() const { return Stopped() || (OutOfTime() && !replaying_); }
+  int64_t DeadlineNs() const {
+    return start_ns_ + static_cast<int64_t>(std::max(options_.budget_s - spent_before_s_, 0.0) *
+                                            kNanosPerSecond);
+  }
   double Spent() const { return spent_before_s_ + SecondsSince(start_ns_); }
   bool Stopped() const { return options_.stop != nullptr && options_.stop->load(); }
   bool OutOfTime() const { return Spent() >= options_.budget_s; }
@@ -126,6 +138,8 @@ class Tuner {
   std::optional<Search> search_;
   int trials_ = 0;
   int fitted_at_ = 0;  // trials
+  bool replaying_ = false;
+  double prepare_s_ = 0;  // loading and warming up, the last time
   std::string why_done_;
   std::vector<std::string> notes_;
 };
@@ -217,6 +231,7 @@ Status Tuner::ReadJournal() {
       auto trial = TrialFromJson(entry);
       if (!trial) return broken(trial.error());
       replayed_.push_back(std::move(*trial));
+      replaying_ = true;
     } else if (kind->get_string() == "calibration") {
       const json::value* setting = entry.if_contains("setting");
       const json::value* steps = entry.if_contains("steps");
@@ -293,9 +308,10 @@ Status Tuner::CalibrateOne(const CostKey& key, double seconds) {
                                                         .step_tokens = *std::ranges::max_element(
                                                             options_.space.max_num_batched_tokens),
                                                         .most_seconds = seconds,
-                                                        .stop = options_.stop},
+                                                        .stop = options_.stop,
+                                                        .deadline_ns = DeadlineNs()},
                                                        file_));
-  if (Stopped()) return {};
+  if (Over() || samples.empty()) return {};
   costs_[key].calibration = samples;
   return journal_->Append(
       "calibration",
@@ -303,20 +319,34 @@ Status Tuner::CalibrateOne(const CostKey& key, double seconds) {
 }
 
 Status Tuner::Calibrate() {
-  std::vector<CostKey> keys;
+  std::vector<CostKey> keys = {KeyOf(SettingOf(options_.engine))};
   for (const Setting& setting : settings_) {
     if (std::ranges::count(keys, KeyOf(setting)) == 0) keys.push_back(KeyOf(setting));
   }
-  if (const CostKey own = KeyOf(SettingOf(options_.engine)); std::ranges::count(keys, own) == 0)
-    keys.push_back(own);
   const double all = std::min(kMostCalibrationS, options_.budget_s * kCalibrationShare);
   const double each = std::min(all / static_cast<double>(keys.size()), kMostEachS);
+  const int64_t start = SteadyNanos();
   for (const CostKey& key : keys) {
-    if (costs_[key].calibration.empty() && !Stopped()) {
+    // Loading is not in `each`, and may take longer.
+    const bool late = SecondsSince(start) > kMostCalibratingShare * options_.budget_s;
+    if (costs_[key].calibration.empty() && !Over() && !(late && key != keys.front())) {
       Tell(fmt::format("timing steps with {} threads, cache {}", key.first, key.second));
       VIVACE_RETURN_IF_ERROR(CalibrateOne(key, each));
     }
     Fit(&costs_[key]);
+  }
+  return KeepOnlyTimed();
+}
+
+// Nothing can be said of settings whose steps there was no time to measure.
+Status Tuner::KeepOnlyTimed() {
+  const auto dropped = std::erase_if(
+      settings_, [this](const Setting& s) { return costs_.at(KeyOf(s)).calibration.empty(); });
+  if (dropped > 0 && !Over()) {
+    notes_.push_back(
+        fmt::format("{} settings were not looked at: loading the model for each number of threads "
+                    "and kind of cache took too long; give a larger --budget",
+                    dropped));
   }
   return {};
 }
@@ -334,7 +364,8 @@ Result<bench::OfflineRun> Tuner::ForecastOf(const Setting& setting, const Traffi
   return Forecast(
       {.scheduler = SchedulerConfigOf(config, plan.memory.limits),
        .step_seconds = [&cost](const StepPlan& plan) { return cost.Seconds(bench::ShapeOf(plan)); },
-       .noise = std::clamp(2 * cost.error(), kLeastNoise, kMostNoise)},
+       .noise = std::clamp(2 * cost.error(), kLeastNoise, kMostNoise),
+       .over = [this] { return Over(); }},
       traffic);
 }
 
@@ -386,7 +417,7 @@ Status Tuner::MakeCandidates() {
   size_t done = 0;
   std::vector<size_t> group;
   for (const Setting& setting : InAnyOrder(settings_, own)) {
-    if (Stopped()) break;
+    if (Over()) break;
     if (!options_.full_grid && SecondsSince(start) > options_.budget_s * kForecastShare) {
       notes_.push_back(
           fmt::format("{} settings were not looked at: there was no time to forecast "
@@ -397,6 +428,7 @@ Status Tuner::MakeCandidates() {
     Tell(fmt::format("forecasting setting {} of {}", ++done, settings_.size()));
     const auto run = ForecastOf(setting, traffic_);
     if (!run) {
+      if (Over()) break;
       if (setting == own) return tl::unexpected<Error>(run.error());
       left_out_ += 1;
       continue;
@@ -431,9 +463,11 @@ Status Tuner::ForecastAgain(const CostKey& key) {
   const double best = *std::ranges::max_element(forecasts_);
   for (size_t i = 0; i < candidates_.size(); ++i) {
     Candidate& candidate = candidates_[i];
-    if (KeyOf(candidate.setting) != key || forecasts_[i] < kChance * best || Stopped()) continue;
-    VIVACE_ASSIGN(const bench::OfflineRun run, ForecastOf(candidate.setting, traffic_));
-    const Measured forecast = MeasuredOf(run);
+    if (KeyOf(candidate.setting) != key || forecasts_[i] < kChance * best || Over()) continue;
+    const auto run = ForecastOf(candidate.setting, traffic_);
+    if (!run && Over()) return {};
+    if (!run) return tl::unexpected(run.error());
+    const Measured forecast = MeasuredOf(*run);
     const Score score = objective_.Of(forecast.figures, false);
     forecasts_[i] = score.value;
     if (!candidate.trials.empty()) continue;  // what was foretold of it stays
@@ -446,7 +480,7 @@ Status Tuner::ForecastAgain(const CostKey& key) {
 // Steps that trials took make the costs better, where the workload really goes; after the 1st, 2nd,
 // 4th, 8th ... trial.
 Status Tuner::LearnFromTrials() {
-  if (options_.full_grid || trials_ < 2 * fitted_at_ || trials_ == 0) return {};
+  if (options_.full_grid || OutOfTime() || trials_ < 2 * fitted_at_ || trials_ == 0) return {};
   fitted_at_ = trials_;
   Tell("forecasting again");
   for (auto& [key, kind] : costs_) {
@@ -472,15 +506,22 @@ void Tuner::TakeTrial(size_t candidate, Trial trial) {
 // A candidate whose time is this much worse than the leader's needs no exact figure; and none may
 // take more than what is left, the first (which is the defaults) half of it.
 double Tuner::MostSeconds(size_t candidate) const {
-  if (options_.full_grid) return 0;
-  const double left = std::max(options_.budget_s - Spent(), kLeastTrialS);
+  const double left = std::max(options_.budget_s - Spent(), kShortest);
+  if (options_.full_grid) return left;
   const auto leader = search_->leader();
   if (!leader) {
     const double forecast = candidates_[candidate].forecast.elapsed_s;
-    return std::min(kUnknownSlow * forecast + kUnknownSlowS, std::max(left / 2, kLeastTrialS));
+    return std::min(kUnknownSlow * forecast + kUnknownSlowS, left / 2);
   }
   const double best = candidates_[*leader].trials.front().measured.elapsed_s;
   return std::min(kHopeless * best + kLeastHopelessS, left);
+}
+
+// Whether it can be loaded and warmed up and compute at least a step before the budget ends, going
+// by the last one that was.
+bool Tuner::HasTimeFor(size_t candidate) const {
+  const double step_s = candidates_[candidate].forecast.use.p99_step_ms * 1e-3;
+  return Spent() + prepare_s_ + step_s < options_.budget_s;
 }
 
 // The first pages of the cache, the threads' stacks, the clock: not the trial's.
@@ -492,9 +533,11 @@ Status Tuner::WarmUp(bench::OfflineEngine* engine) {
     warm.requests.push_back(
         {.prompt = load::PromptIds(prompt.begin(), prompt.end()), .output_tokens = kWarmUpTokens});
   }
-  VIVACE_ASSIGN(const bench::OfflineRun run, engine->Run(warm, {.temperature = options_.temperature,
-                                                                .most_seconds = kMostTrialS,
-                                                                .stop = options_.stop}));
+  VIVACE_ASSIGN(const bench::OfflineRun run,
+                engine->Run(warm, {.temperature = options_.temperature,
+                                   .most_seconds = std::clamp(options_.budget_s - Spent(),
+                                                              kShortest, kMostTrialS),
+                                   .stop = options_.stop}));
   engine->ResetPrefixCache();
   return {};
 }
@@ -507,15 +550,20 @@ std::vector<bench::StepSample> SomeSteps(const std::vector<bench::RecordedStep>&
   return some;
 }
 
-// Nothing if the user stopped it.
+// Nothing if the user stopped it or the budget ended before there was anything to compare: what was
+// cut short is compared with nothing that was not.
 Result<std::optional<Trial>> Tuner::Measure(size_t candidate) {
   const int64_t start = SteadyNanos();
   Trial trial{.setting = candidates_[candidate].setting};
-  const auto engine = bench::OfflineEngine::Load(ConfigOf(trial.setting), file_, text_, false);
+  const auto engine = bench::OfflineEngine::Load(ConfigOf(trial.setting), file_, text_, false,
+                                                 [this](uint64_t, uint64_t) { return !Over(); });
+  if (!engine && Over()) return std::optional<Trial>();
   if (!engine) {
     trial.error = engine.error().message;
   } else {
     VIVACE_RETURN_IF_ERROR(WarmUp(engine->get()));
+    prepare_s_ = SecondsSince(start);
+    if (Over()) return std::optional<Trial>();
     VIVACE_ASSIGN(const bench::OfflineRun run,
                   (*engine)->Run(traffic_.workload, {.max_concurrency = traffic_.max_concurrency,
                                                      .arrivals = traffic_.arrivals,
@@ -528,6 +576,10 @@ Result<std::optional<Trial>> Tuner::Measure(size_t candidate) {
     trial.steps = SomeSteps((*engine)->steps());
   }
   if (Stopped()) return std::optional<Trial>();
+  const bool cut = OutOfTime() && trial.measured.partial;
+  if (cut && (search_->leader() || trial.measured.figures.output_throughput <= 0)) {
+    return std::optional<Trial>();
+  }
   trial.took_s = SecondsSince(start);
   return std::optional<Trial>(std::move(trial));
 }
@@ -553,9 +605,10 @@ Status Tuner::Trials() {
                   SearchOptions{.most_explored = explored});
   search_->Forecast(forecasts_);
   VIVACE_RETURN_IF_ERROR(Replay());
+  replaying_ = false;
   while (!Stopped()) {
     if (OutOfTime()) {
-      why_done_ = "the budget ended";
+      why_done_ = kBudgetEnded;
       break;
     }
     std::optional<size_t> next;
@@ -570,9 +623,18 @@ Status Tuner::Trials() {
       why_done_ = search_->why_done();
     }
     if (!next) break;
+    if (!HasTimeFor(*next)) {
+      why_done_ = kBudgetEnded;
+      break;
+    }
     Tell(fmt::format("measuring {}", Name(candidates_[*next].setting)));
+    const int64_t start = SteadyNanos();
     VIVACE_ASSIGN(std::optional<Trial> trial, Measure(*next));
-    if (!trial) break;
+    if (!trial) {
+      why_done_ = kBudgetEnded;
+      VIVACE_RETURN_IF_ERROR(journal_->Append("cut", {{"took_s", SecondsSince(start)}}));
+      break;
+    }
     VIVACE_RETURN_IF_ERROR(journal_->Append("trial", ToJson(*trial)));
     TakeTrial(*next, std::move(*trial));
     VIVACE_RETURN_IF_ERROR(LearnFromTrials());
@@ -607,7 +669,19 @@ Result<TuneResult> Tuner::Finish() {
   result.spent_s = Spent();
   result.interrupted = Stopped();
   result.resumed = journal_->resumed();
+  if (why_done_.empty()) why_done_ = kBudgetEnded;
   result.why_done = Stopped() ? "it was interrupted" : why_done_;
+  if (!result.any && !Stopped()) {
+    notes_.push_back(fmt::format(
+        "The budget of {:g} s ended before a setting was measured: give a larger --budget. The "
+        "same command then goes on.",
+        options_.budget_s));
+  }
+  if (result.any && result.candidates[result.winner].measured.partial) {
+    notes_.emplace_back(
+        "The winner's trial was cut short by the budget: its figures are of what had been computed "
+        "by then.");
+  }
   result.notes = std::move(notes_);
   result.workload = traffic_.workload.name;
   result.requests = traffic_.workload.requests.size();
@@ -635,15 +709,17 @@ Result<TuneResult> Tuner::Run() {
   // Typical lengths for the calibration; its requests are chosen by what was calibrated.
   VIVACE_RETURN_IF_ERROR(MakeTraffic(kFirstRequests, &traffic_));
   VIVACE_RETURN_IF_ERROR(Calibrate());
-  if (Stopped()) return Finish();
+  if (Over()) return Finish();
   const bool planned = requests_ > 0;
-  VIVACE_RETURN_IF_ERROR(ChooseTraffic());
+  if (const Status chosen = ChooseTraffic(); !chosen && !Over())
+    return tl::unexpected(chosen.error());
+  if (Over()) return Finish();
   if (!planned) {
     VIVACE_RETURN_IF_ERROR(
         journal_->Append("plan", {{"requests", static_cast<int64_t>(requests_)}}));
   }
   VIVACE_RETURN_IF_ERROR(MakeCandidates());
-  if (Stopped() || candidates_.empty()) return Finish();
+  if (Over() || candidates_.empty()) return Finish();
   VIVACE_RETURN_IF_ERROR(Trials());
   return Finish();
 }

@@ -8,9 +8,10 @@
 //              of trials make the next forecasts better
 //
 // Every trial is an engine of its own, from weights that are mapped once, and the same requests.
-// Thread: one; `progress` is called on it. Ends at the budget, when the search is done, or soon
-// after `stop` is set: then the trial under way is dropped and what was measured before is the
-// result.
+// Thread: one; `progress` is called on it. Ends when the search is done, at the budget or soon
+// after `stop` is set: loading ends between two weights, warm-up and trials after the step under
+// way, and what was measured before is the result. A trial that the budget cut is dropped, but for
+// the first.
 #pragma once
 
 #include <atomic>

@@ -143,6 +143,36 @@ TEST_F(TunerTest, StoppedAtOnceThereIsNothing) {
   EXPECT_THAT(TerminalTable(result), HasSubstr("nothing was measured"));
 }
 
+TEST_F(TunerTest, ATrialEndsWithTheBudget) {
+  options_.dataset.num_prompts = 1000;
+  options_.dataset.output_len = 60;
+  options_.budget_s = 0.3;  // for some seconds of steps
+  const TuneResult result = Run();
+  EXPECT_EQ(result.why_done, "the budget ended");
+  EXPECT_FALSE(result.interrupted);
+  for (const Candidate& candidate : result.candidates) {
+    for (const Trial& trial : candidate.trials) EXPECT_TRUE(trial.measured.partial);
+  }
+}
+
+TEST_F(TunerTest, WithoutTimeNothingIsBegun) {
+  options_.budget_s = 1e-6;
+  const TuneResult result = Run();
+  EXPECT_FALSE(result.any);
+  EXPECT_EQ(result.why_done, "the budget ended");
+  EXPECT_THAT(result.notes, ::testing::ElementsAre(HasSubstr("give a larger --budget")));
+  EXPECT_THAT(File("journal.jsonl"), ::testing::Not(HasSubstr("calibration")));
+}
+
+TEST_F(TunerTest, WhatWasMeasuredIsReportedWhenTheBudgetIsSpent) {
+  const TuneResult first = Run();
+  options_.budget_s = 1e-6;
+  const TuneResult again = Run();
+  EXPECT_TRUE(again.any);
+  EXPECT_EQ(again.trials, first.trials);
+  EXPECT_EQ(again.why_done, "the budget ended");
+}
+
 TEST_F(TunerTest, TheGridIsMeasuredWhole) {
   options_.full_grid = true;
   options_.budget_s = 60;

@@ -102,8 +102,7 @@ Status CheckHeader(const std::string& path, const Header& header, const EntryKey
 // Chunks are read and digested by whichever worker is free; false (and errno) if one cannot be
 // read.
 bool ReadPayload(int fd, std::span<std::byte> payload, ThreadPool& pool,
-                 std::vector<uint64_t>* digests,
-                 const std::function<void(uint64_t, uint64_t)>& progress) {
+                 std::vector<uint64_t>* digests, const LoadProgress& progress) {
   constexpr size_t kBatch = kBatchBytes / kChunkBytes;
   std::atomic<int> error{-1};
   for (size_t first = 0; first < digests->size() && error < 0; first += kBatch) {
@@ -117,7 +116,8 @@ bool ReadPayload(int fd, std::span<std::byte> payload, ThreadPool& pool,
         (*digests)[i] = Digest(chunk);
       }
     });
-    if (progress) progress(std::min((first + count) * kChunkBytes, payload.size()), payload.size());
+    const size_t done = std::min((first + count) * kChunkBytes, payload.size());
+    if (progress && !progress(done, payload.size())) error = ECANCELED;
   }
   if (error >= 0) errno = error;
   return error < 0;
@@ -179,7 +179,7 @@ bool Allocate(int fd, size_t bytes) {
 }  // namespace
 
 Status ReadEntry(const std::string& path, const EntryKey& key, std::span<std::byte> payload,
-                 ThreadPool& pool, const std::function<void(uint64_t, uint64_t)>& progress) {
+                 ThreadPool& pool, const LoadProgress& progress) {
   VIVACE_ASSIGN(const Descriptor file, OpenEntry(path));
   struct stat info;
   if (::fstat(file.fd(), &info) != 0) return IoFault(path);

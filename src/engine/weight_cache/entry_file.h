@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "base/thread_pool.h"
+#include "engine/load_progress.h"
 #include "engine/weight_cache/entry_key.h"
 
 namespace vivace::weight_cache {
@@ -29,7 +30,7 @@ inline constexpr size_t kChunkBytes = 1u << 20;  // read and digested at once, w
 // Reasons: no_entry, other_version, other_source, other_packing, damaged, unsafe_entry (someone
 // else could change it), io_error. `payload` holds anything after a failure.
 Status ReadEntry(const std::string& path, const EntryKey& key, std::span<std::byte> payload,
-                 ThreadPool& pool, const std::function<void(uint64_t, uint64_t)>& progress);
+                 ThreadPool& pool, const LoadProgress& progress);
 
 // Writes the entry through `path` + kTempSuffix, which it locks: of several writers one writes.
 // Reasons: busy (another is writing), stopped, io_error. The folder exists. `stop` may come from

@@ -59,7 +59,7 @@ WeightCache::WeightCache(std::string folder, uint64_t most_bytes, const model::M
       seen_ns_(SeenNs(file)) {}
 
 bool WeightCache::Read(std::span<std::byte> payload, ThreadPool& pool,
-                       const std::function<void(uint64_t, uint64_t)>& progress) const {
+                       const LoadProgress& progress) const {
   const int64_t start = SteadyNanos();
   const Status read = ReadEntry(path_, key_, payload, pool, progress);
   if (read) {

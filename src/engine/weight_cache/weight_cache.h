@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/thread_pool.h"
+#include "engine/load_progress.h"
 #include "engine/weight_cache/entry_key.h"
 
 namespace vivace::weight_cache {
@@ -52,8 +53,7 @@ class WeightCache {
               const kernels::BlockOps& ops, uint64_t plan_digest, uint64_t payload_bytes);
 
   // True if `payload` was filled; else it holds anything.
-  bool Read(std::span<std::byte> payload, ThreadPool& pool,
-            const std::function<void(uint64_t, uint64_t)>& progress) const;
+  bool Read(std::span<std::byte> payload, ThreadPool& pool, const LoadProgress& progress) const;
   // Null if the file was changed so lately that a further change might not show.
   std::unique_ptr<Writer> Write(std::span<const std::byte> payload) const;
 

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <limits>
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 
 namespace vivace::load {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 
 namespace vivace::load {
 namespace {

@@ -1,6 +1,6 @@
 #include "load/client/chunk.h"
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 #include "base/utf8.h"
 #include "load/client/json_scan.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 #include "load/client/json_scan.h"
 
 namespace vivace::load {

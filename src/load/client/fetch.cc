@@ -1,6 +1,6 @@
 #include "load/client/fetch.h"
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 
 namespace vivace::load {
 namespace {

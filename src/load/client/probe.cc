@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/load_limits.h"
+#include "base/limits.h"
 
 namespace vivace::load {
 namespace {
 
-constexpr int64_t kLookNs = 50 * kNanosPerMs;
+constexpr int64_t kProbeLookNs = 50 * kNanosPerMs;
 constexpr int64_t kPauseNs = kNanosPerSecond / 4;
 constexpr int32_t kProbeTokens = 4;
 constexpr int kStatusesOfLater[] = {429, 502, 503, 504};
@@ -21,7 +21,7 @@ bool IsSoon(const RequestRecord& record) {
              std::end(kStatusesOfLater);
 }
 
-bool Stopped(const ProbeOptions& options) {
+bool ProbeStopped(const ProbeOptions& options) {
   return options.stop != nullptr && options.stop->load(std::memory_order_relaxed);
 }
 
@@ -40,8 +40,8 @@ RequestRecord Ask(Session* session, const BodyWriter& writer, const PlannedReque
                               .max_events = limits::kMaxLoadEvents,
                               .live_tokens = nullptr}},
                  &record, [&done] { done = true; });
-  const Heartbeat look(session->loop(), kLookNs, [&] {
-    if (done || !Stopped(options)) return;
+  const Heartbeat look(session->loop(), kProbeLookNs, [&] {
+    if (done || !ProbeStopped(options)) return;
     transfer->Abort(Outcome::kNotRun, "interrupted");
     done = true;
   });
@@ -53,8 +53,8 @@ RequestRecord Ask(Session* session, const BodyWriter& writer, const PlannedReque
 void Pause(Session* session, const ProbeOptions& options) {
   bool over = false;
   const int64_t end_ns = SteadyNanos() + kPauseNs;
-  const Heartbeat look(session->loop(), kLookNs,
-                       [&] { over = Stopped(options) || SteadyNanos() >= end_ns; });
+  const Heartbeat look(session->loop(), kProbeLookNs,
+                       [&] { over = ProbeStopped(options) || SteadyNanos() >= end_ns; });
   session->loop()->RunUntil([&over] { return over; });
 }
 
@@ -151,7 +151,7 @@ Result<BodyOptions> Probe(Session* session, const BodyOptions& wanted, const Pla
     const RequestRecord record = Ask(session, writer, request, options);
     if (record.outcome == Outcome::kCompleted) return body;
     if (GiveWay(record, &body)) continue;
-    if (!IsSoon(record) || Stopped(options) || SteadyNanos() >= give_up_ns) {
+    if (!IsSoon(record) || ProbeStopped(options) || SteadyNanos() >= give_up_ns) {
       return tl::unexpected<Error>(ProbeError(record, session->target(), wanted.model));
     }
     Pause(session, options);

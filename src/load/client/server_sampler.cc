@@ -1,7 +1,7 @@
 #include "load/client/server_sampler.h"
 
 #include "base/clock.h"
-#include "base/load_limits.h"
+#include "base/limits.h"
 
 namespace vivace::load {
 namespace {

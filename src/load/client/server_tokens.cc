@@ -21,12 +21,6 @@ constexpr std::string_view kSample = "the";
 constexpr int32_t kNeighbours = 4;  // some ids of a vocabulary stand for no text
 constexpr int kAttempts = 3;        // a server that is busy or restarts its connections
 
-std::string Quoted(std::string_view text) {
-  std::string out;
-  AppendJsonString(out, text);
-  return out;
-}
-
 // In whose shape requests are, and where the answers are found.
 struct Dialect {
   const char *text, *decoded;  // member of /tokenize's request, of /detokenize's answer
@@ -36,7 +30,8 @@ constexpr Dialect kLlamaServer = {"content", "content"};
 
 class ServerCounter final : public TokenCounter {
  public:
-  ServerCounter(const Target& target, std::string model) : fetch_(target), model_(Quoted(model)) {}
+  ServerCounter(const Target& target, std::string model)
+      : fetch_(target), model_(JsonQuoted(model)) {}
 
   Status Open() {
     auto sample = Encode(kSample);
@@ -49,7 +44,7 @@ class ServerCounter final : public TokenCounter {
 
   Result<std::vector<int32_t>> Encode(std::string_view text) override {
     return Tokens(fmt::format(R"({{"model":{},"{}":{},"add_special_tokens":true}})", model_,
-                              dialect_.text, Quoted(text)));
+                              dialect_.text, JsonQuoted(text)));
   }
 
   Result<std::string> Decode(std::span<const int32_t> ids) override {

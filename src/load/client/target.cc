@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 
 namespace vivace::load {
 namespace {

@@ -11,19 +11,19 @@
 namespace vivace::load {
 namespace {
 
-template <int32_t kInput, int32_t kOutput>
+template <size_t kPreset>
 Result<Workload> MakePreset(const DatasetOptions& options, TokenCounter* counter) {
   DatasetOptions fixed = options;
-  fixed.input_len = kInput;
-  fixed.output_len = kOutput;
+  fixed.input_len = kLengthPresets[kPreset].input;
+  fixed.output_len = kLengthPresets[kPreset].output;
   return MakeRandom(fixed, counter);
 }
 
 constexpr DatasetKind kKinds[] = {
     {"random", "ids drawn from the vocabulary, as text of exact lengths", false, MakeRandom},
     {"random-words", "common English words, exact lengths", false, MakeRandomWords},
-    {"prefill-heavy", "random, 768 tokens in, 128 out", false, MakePreset<768, 128>},
-    {"decode-heavy", "random, 128 tokens in, 768 out", false, MakePreset<128, 768>},
+    {"prefill-heavy", "random, 768 tokens in, 128 out", false, MakePreset<0>},
+    {"decode-heavy", "random, 128 tokens in, 768 out", false, MakePreset<1>},
     {"shared-prefix",
      "groups (--num-prefixes) whose prompts share --random-prefix-len tokens (256 if none given)",
      false, MakeSharedPrefix},
@@ -48,6 +48,28 @@ uint64_t Bytes(const PlannedRequest& request) {
     for (const Message& message : *messages) bytes += sizeof(Message) + message.content.size();
   }
   return bytes;
+}
+
+Result<const DatasetKind*> FindKind(const DatasetOptions& options) {
+  const DatasetKind* kind = std::ranges::find(kKinds, options.name, &DatasetKind::name);
+  if (kind == std::end(kKinds)) {
+    std::vector<std::string_view> names;
+    for (const DatasetKind& k : kKinds) names.push_back(k.name);
+    return Fail(ErrorCode::kInvalidArgument, "unknown_dataset", "dataset-name",
+                "--dataset-name is '{}'; there are {}", options.name, fmt::join(names, ", "));
+  }
+  if (!kind->needs_path && !options.path.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, "flag_conflict", "dataset-name",
+                "--dataset-path is given and --dataset-name is {}, which reads no file: name its "
+                "kind, such as --dataset-name jsonl, sharegpt or trace",
+                options.name);
+  }
+  if (kind->needs_path && options.path.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, "no_dataset_path", "dataset-path",
+                "--dataset-name {} reads a file: name it with --dataset-path", options.name);
+  }
+  VIVACE_RETURN_IF_ERROR(CheckLengths(options));
+  return kind;
 }
 
 }  // namespace
@@ -76,20 +98,13 @@ Workload WorkloadBuilder::Finish(std::string_view remark) {
   return std::move(workload_);
 }
 
+Status CheckDataset(const DatasetOptions& options) {
+  VIVACE_ASSIGN([[maybe_unused]] const DatasetKind* kind, FindKind(options));
+  return {};
+}
+
 Result<Workload> MakeWorkload(const DatasetOptions& options, TokenCounter* counter) {
-  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
-                                 [&](const DatasetKind& k) { return k.name == options.name; });
-  if (kind == std::end(kKinds)) {
-    std::vector<std::string_view> names;
-    for (const DatasetKind& k : kKinds) names.push_back(k.name);
-    return Fail(ErrorCode::kInvalidArgument, "unknown_dataset", "dataset-name",
-                "--dataset-name is '{}'; there are {}", options.name, fmt::join(names, ", "));
-  }
-  if (kind->needs_path && options.path.empty()) {
-    return Fail(ErrorCode::kInvalidArgument, "no_dataset_path", "dataset-path",
-                "--dataset-name {} reads a file: name it with --dataset-path", options.name);
-  }
-  VIVACE_RETURN_IF_ERROR(CheckLengths(options));
+  VIVACE_ASSIGN(const DatasetKind* kind, FindKind(options));
   return kind->make(options, counter);
 }
 

@@ -47,6 +47,9 @@ struct DatasetOptions {
   bool output_len_given = false;  // `output_len` is the user's wish: it goes before the file's own
 };
 
+// Whether they can be met at all, before anything is read or made; errors name the flag.
+Status CheckDataset(const DatasetOptions& options);
+
 // `counter` may be null: lengths are then approximate (a common word for a token) and
 // Workload::name says so.
 Result<Workload> MakeWorkload(const DatasetOptions& options, TokenCounter* counter);
@@ -59,5 +62,13 @@ struct DatasetKind {
   Result<Workload> (*make)(const DatasetOptions&, TokenCounter*);
 };
 std::span<const DatasetKind> Datasets();
+
+// Lengths that stand for a kind of use. Each is a kind of dataset by its name, too.
+struct LengthPreset {
+  std::string_view name;
+  int32_t input, output;
+};
+inline constexpr LengthPreset kLengthPresets[] = {{"prefill-heavy", 768, 128},
+                                                  {"decode-heavy", 128, 768}};
 
 }  // namespace vivace::load

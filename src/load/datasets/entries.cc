@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/limits.h"
+#include "base/trim.h"
 
 namespace vivace::load {
 namespace {
@@ -57,11 +58,6 @@ class Scanner {
   std::string_view text_;
   size_t pos_, line_;
 };
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
 
 }  // namespace
 

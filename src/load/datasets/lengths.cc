@@ -11,7 +11,7 @@
 namespace vivace::load {
 namespace {
 
-constexpr uint64_t kPurpose = 0x1E46;
+constexpr uint64_t kLengthPurpose = 0x1E46;
 
 Status InRange(double value, double low, double high, std::string flag) {
   if (value >= low && value <= high) return {};
@@ -44,7 +44,7 @@ Status CheckLengths(const DatasetOptions& o) {
   VIVACE_RETURN_IF_ERROR(InRange(o.prefix_len, 0, kMost, "random-prefix-len"));
   VIVACE_RETURN_IF_ERROR(
       InRange(o.num_prefixes, 1, double{limits::kMaxDatasetRequests}, "num-prefixes"));
-  VIVACE_RETURN_IF_ERROR(InRange(o.turns, 1, 1'000, "turns"));
+  VIVACE_RETURN_IF_ERROR(InRange(o.turns, 1, limits::kMaxLoadTurns, "turns"));
   if (o.range_ratio > 0 && (o.input_len_std > 0 || o.output_len_std > 0)) {
     return Fail(ErrorCode::kInvalidArgument, "two_spreads", "random-range-ratio",
                 "give --random-range-ratio or --input-len-std and --output-len-std, not both");
@@ -53,7 +53,7 @@ Status CheckLengths(const DatasetOptions& o) {
 }
 
 std::vector<Lengths> DrawLengths(const DatasetOptions& options, size_t count) {
-  Random random(options.seed, kPurpose);
+  Random random(options.seed, kLengthPurpose);
   std::vector<Lengths> lengths(count);
   for (Lengths& l : lengths) {
     l.input = Draw(options.input_len, options.input_len_std, options.range_ratio, &random);

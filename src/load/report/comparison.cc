@@ -22,7 +22,7 @@ std::string IntervalText(const ComparedValue& v) {
              : "";
 }
 
-std::string Row(const ComparedFigure& figure, size_t other) {
+std::string ComparisonRow(const ComparedFigure& figure, size_t other) {
   const ComparedValue& v = figure.others[other];
   const std::string verdict = v.verdict == Verdict::kNone ? "-" : std::string(Name(v.verdict));
   return fmt::format("  {:<20} {:>10} {:>10} {:>9}  {:>19}  {}\n", figure.name, Figure(figure.base),
@@ -37,7 +37,7 @@ std::string RunText(const ComparedRun& run, const Comparison& comparison) {
     out += fmt::format("  {:<20} {:>10} {:>10} {:>9}  {:>19}  verdict\n", "", "A",
                        std::string(1, Letter(other + 1)), "change",
                        fmt::format("{:g} % interval", comparison.options.confidence * 100));
-    for (const ComparedFigure& figure : run.figures) out += Row(figure, other);
+    for (const ComparedFigure& figure : run.figures) out += ComparisonRow(figure, other);
   }
   for (const std::string& warning : run.warnings) {
     out += fmt::format("  note: {}\n", Printable(warning, 400));
@@ -68,12 +68,6 @@ void Value(JsonWriter& json, const ComparedValue& v, size_t report) {
   json.Key("paired").Bool(v.paired).Key("verdict").Text(Name(v.verdict)).EndObject();
 }
 
-void Texts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
-  json.Key(key).BeginArray();
-  for (const std::string& text : texts) json.Text(text);
-  json.EndArray();
-}
-
 }  // namespace
 
 std::string ComparisonText(const Comparison& comparison) {
@@ -92,14 +86,14 @@ std::string ComparisonJson(const Comparison& comparison) {
   std::string out;
   JsonWriter json(&out);
   json.BeginObject();
-  Texts(json, "reports", comparison.names);
-  Texts(json, "warnings", comparison.warnings);
+  json.Key("reports").Texts(comparison.names);
+  json.Key("warnings").Texts(comparison.warnings);
   json.Key("confidence").Number(comparison.options.confidence);
   json.Key("least").Number(comparison.options.least);
   json.Key("runs").BeginArray();
   for (const ComparedRun& run : comparison.runs) {
     json.BeginObject().Key("label").Text(run.label);
-    Texts(json, "warnings", run.warnings);
+    json.Key("warnings").Texts(run.warnings);
     json.Key("figures").BeginArray();
     for (const ComparedFigure& figure : run.figures) {
       json.BeginObject().Key("name").Text(figure.name).Key("unit").Text(figure.unit);

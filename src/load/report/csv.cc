@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostCharacters = 1'000;
 
 // RFC 4180, one line; a text that a spreadsheet would take for a formula gets a quote in front.
-std::string Quoted(std::string_view text) {
+std::string CsvQuoted(std::string_view text) {
   std::string out = "\"";
   if (!text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) {
     out += '\'';
@@ -27,7 +27,7 @@ std::string Quoted(std::string_view text) {
 
 std::string Number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 
-std::string Member(const Figures& figures, const FigureField& field) {
+std::string CsvMember(const Figures& figures, const FigureField& field) {
   return std::visit(
       [&](auto member) -> std::string {
         const auto value = static_cast<double>(figures.*member);
@@ -48,15 +48,15 @@ std::string Header() {
   return out + "\n";
 }
 
-std::string Row(const RunResult& run) {
+std::string CsvRow(const RunResult& run) {
   const auto why = InvalidBecause(run);
   std::string out =
-      fmt::format("{},{},{},{},{},{},{},{},{},{},{}", Quoted(run.label), Quoted(run.model),
-                  Quoted(run.base_url), Quoted(run.endpoint), Quoted(run.workload), run.seed,
-                  run.max_concurrency > 0 ? fmt::to_string(run.max_concurrency) : "",
+      fmt::format("{},{},{},{},{},{},{},{},{},{},{}", CsvQuoted(run.label), CsvQuoted(run.model),
+                  CsvQuoted(run.base_url), CsvQuoted(run.endpoint), CsvQuoted(run.workload),
+                  run.seed, run.max_concurrency > 0 ? fmt::to_string(run.max_concurrency) : "",
                   run.request_rate > 0 ? Number(run.request_rate) : "inf", Number(run.burstiness),
-                  why.empty(), Quoted(fmt::format("{}", fmt::join(why, "; "))));
-  for (const FigureField& field : FigureFields()) out += "," + Member(run.figures, field);
+                  why.empty(), CsvQuoted(fmt::format("{}", fmt::join(why, "; "))));
+  for (const FigureField& field : FigureFields()) out += "," + CsvMember(run.figures, field);
   for (const LatencyField& latency : LatencyFields()) {
     const Distribution& d = run.figures.*latency.member;
     out += fmt::format(",{}", d.n);
@@ -71,7 +71,7 @@ std::string Row(const RunResult& run) {
 
 std::string ReportCsv(const std::vector<RunResult>& runs) {
   std::string out = Header();
-  for (const RunResult& run : runs) out += Row(run);
+  for (const RunResult& run : runs) out += CsvRow(run);
   return out;
 }
 

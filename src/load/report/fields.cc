@@ -5,7 +5,7 @@
 namespace vivace::load {
 namespace {
 
-const FigureField kFigures[] = {
+const FigureField kFigureFields[] = {
     {"duration", &Figures::duration_s},
     {"num_requests", &Figures::requests},
     {"completed", &Figures::completed},
@@ -29,14 +29,14 @@ const FigureField kFigures[] = {
     {"wrong_lengths", &Figures::wrong_lengths},
 };
 
-constexpr LatencyField kLatencies[] = {
+constexpr LatencyField kLatencyFields[] = {
     {"ttft", &Figures::ttft_ms},         {"tpot", &Figures::tpot_ms},
     {"itl", &Figures::itl_ms},           {"e2el", &Figures::e2el_ms},
     {"queue", &Figures::queue_ms},       {"server_queue", &Figures::server_queue_ms},
     {"send_lag", &Figures::send_lag_ms},
 };
 
-constexpr StatField kStats[] = {
+constexpr StatField kStatFields[] = {
     {"mean", &Distribution::mean}, {"median", &Distribution::p50}, {"std", &Distribution::stddev},
     {"p50", &Distribution::p50},   {"p90", &Distribution::p90},    {"p95", &Distribution::p95},
     {"p99", &Distribution::p99},   {"min", &Distribution::min},    {"max", &Distribution::max},
@@ -44,9 +44,9 @@ constexpr StatField kStats[] = {
 
 }  // namespace
 
-std::span<const FigureField> FigureFields() { return kFigures; }
-std::span<const LatencyField> LatencyFields() { return kLatencies; }
-std::span<const StatField> StatFields() { return kStats; }
+std::span<const FigureField> FigureFields() { return kFigureFields; }
+std::span<const LatencyField> LatencyFields() { return kLatencyFields; }
+std::span<const StatField> StatFields() { return kStatFields; }
 
 std::string StatName(const StatField& stat, const LatencyField& latency) {
   return fmt::format("{}_{}_ms", stat.name, latency.name);

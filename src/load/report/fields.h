@@ -2,6 +2,7 @@
 // names where it has one.
 #pragma once
 
+#include <cmath>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ struct StatField {
   double Distribution::*member;
 };
 std::span<const StatField> StatFields();
+
+// A statistic of it; NaN where nothing was measured.
+inline double OfN(const Distribution& d, double value) { return d.n > 0 ? value : NAN; }
 
 std::string StatName(const StatField& stat, const LatencyField& latency);  // "mean_ttft_ms"
 

@@ -11,16 +11,15 @@
 namespace vivace::load {
 namespace {
 
-constexpr double kFont = 12, kTitleFont = 13.5;
-constexpr double kCellHeight = 30, kTop = 46, kScaleHeight = 34;
+constexpr double kCellHeight = 30, kHeatMapTop = 46, kScaleHeight = 34;
 
-class Drawing {
+class HeatMapDrawing {
  public:
-  explicit Drawing(const HeatMap& map) : map_(map) {
-    for (const std::string& row : map.rows) left_ = std::max(left_, TextWidth(row, kFont) + 12);
+  explicit HeatMapDrawing(const HeatMap& map) : map_(map) {
+    for (const std::string& row : map.rows) left_ = std::max(left_, TextWidth(row, kPlotFont) + 12);
     left_ = std::min(left_, map.width / 3.0);
     cell_ = map.columns.empty() ? 1 : (map.width - left_ - 4) / map.columns.size();
-    bottom_ = kTop + kCellHeight * map.rows.size();
+    bottom_ = kHeatMapTop + kCellHeight * map.rows.size();
     for (double value : map.values) {
       if (!std::isfinite(value)) continue;
       low_ = std::min(low_, value);
@@ -31,12 +30,12 @@ class Drawing {
   std::string Draw() {
     Put("<svg class=\"plot\" viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"{}\">\n",
         map_.width, bottom_ + 40 + kScaleHeight, EscapeMarkup(map_.title));
-    Text(2, 15, "start", "title", Shortened(map_.title, kTitleFont, map_.width - 4));
-    Text(2, kTop - 10, "start", "muted", map_.y_label);
+    Text(2, 15, "start", "title", Shortened(map_.title, kPlotTitleFont, map_.width - 4));
+    Text(2, kHeatMapTop - 10, "start", "muted", map_.y_label);
     for (size_t row = 0; row < map_.rows.size(); ++row) Row(row);
     for (size_t column = 0; column < map_.columns.size(); ++column) {
       Text(left_ + (column + 0.5) * cell_, bottom_ + 16, "middle", "tick",
-           Shortened(map_.columns[column], kFont, cell_));
+           Shortened(map_.columns[column], kPlotFont, cell_));
     }
     Text(left_ + (map_.width - left_) / 2, bottom_ + 34, "middle", "muted", map_.x_label);
     for (const auto& [row, column] : map_.marked) Frame(row, column);
@@ -63,9 +62,9 @@ class Drawing {
   static double Opacity(double goodness) { return 0.06 + 0.64 * goodness; }
 
   void Row(size_t row) {
-    const double y = kTop + row * kCellHeight;
+    const double y = kHeatMapTop + row * kCellHeight;
     Text(left_ - 6, y + kCellHeight / 2 + 4, "end", "tick",
-         Shortened(map_.rows[row], kFont, left_ - 8));
+         Shortened(map_.rows[row], kPlotFont, left_ - 8));
     for (size_t column = 0; column < map_.columns.size(); ++column) {
       const size_t index = row * map_.columns.size() + column;
       const double x = left_ + column * cell_;
@@ -82,7 +81,7 @@ class Drawing {
           x + 1, y + 1, cell_ - 2, kCellHeight - 2, Opacity(Goodness(value)),
           EscapeMarkup(fmt::format("{} {}, {} {}: {} {}", map_.y_label, map_.rows[row],
                                    map_.x_label, map_.columns[column], text, map_.value_label)));
-      if (TextWidth(text, kFont) < cell_ - 4) {
+      if (TextWidth(text, kPlotFont) < cell_ - 4) {
         Text(x + cell_ / 2, y + kCellHeight / 2 + 4, "middle", "cell", text);
       }
     }
@@ -91,7 +90,8 @@ class Drawing {
   void Frame(size_t row, size_t column) {
     if (row >= map_.rows.size() || column >= map_.columns.size()) return;
     Put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" class=\"winner\"/>\n",
-        left_ + column * cell_ + 1, kTop + row * kCellHeight + 1, cell_ - 2, kCellHeight - 2);
+        left_ + column * cell_ + 1, kHeatMapTop + row * kCellHeight + 1, cell_ - 2,
+        kCellHeight - 2);
   }
 
   // The values that the shades stand for.
@@ -102,7 +102,7 @@ class Drawing {
     const double y = bottom_ + 48;
     const double worst = map_.high_is_good ? low_ : high_, best = map_.high_is_good ? high_ : low_;
     const std::string from = ShortNumber(worst);
-    double x = left_ + TextWidth(from, kFont) + 6;
+    double x = left_ + TextWidth(from, kPlotFont) + 6;
     Text(left_, y + 10, "start", "tick", from);
     for (int i = 0; i < kSteps; ++i, x += kStep) {
       Put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"12\" class=\"heat\" "
@@ -121,6 +121,6 @@ class Drawing {
 
 }  // namespace
 
-std::string SvgHeatMap(const HeatMap& map) { return Drawing(map).Draw(); }
+std::string SvgHeatMap(const HeatMap& map) { return HeatMapDrawing(map).Draw(); }
 
 }  // namespace vivace::load

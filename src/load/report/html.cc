@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 
+#include "load/report/fields.h"
 #include "load/report/html_css.h"
 #include "load/report/report.h"
 #include "load/report/report_plots.h"
@@ -23,8 +24,6 @@ constexpr size_t kWaterfallRows = 150;
 constexpr size_t kShortLabel = 40;
 
 std::string E(std::string_view text) { return EscapeMarkup(text); }
-
-double OfN(const Distribution& d, double value) { return d.n > 0 ? value : NAN; }
 
 std::string Date(int64_t unix_ms) {
   return unix_ms <= 0 ? std::string()

@@ -3,7 +3,7 @@
 namespace vivace::load {
 namespace {
 
-constexpr std::string_view kCss = R"(*{box-sizing:border-box}
+constexpr std::string_view kPageCss = R"(*{box-sizing:border-box}
 html{scroll-behavior:smooth;scroll-padding-top:1rem}
 @media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}}
 body{margin:0;background:var(--page);color:var(--ink);
@@ -68,6 +68,6 @@ figure,.tile{break-inside:avoid}}
 
 }  // namespace
 
-std::string_view HtmlCss() { return kCss; }
+std::string_view HtmlCss() { return kPageCss; }
 
 }  // namespace vivace::load

@@ -52,6 +52,12 @@ JsonWriter& JsonWriter::Text(std::string_view value) {
   return *this;
 }
 
+JsonWriter& JsonWriter::Texts(const std::vector<std::string>& values) {
+  BeginArray();
+  for (const std::string& value : values) Text(value);
+  return EndArray();
+}
+
 JsonWriter& JsonWriter::Number(double value) {
   if (!std::isfinite(value)) return Null();
   Separate();

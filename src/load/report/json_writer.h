@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace vivace::load {
 
@@ -19,6 +20,7 @@ class JsonWriter {
   JsonWriter& EndArray();
   JsonWriter& Key(std::string_view name);
   JsonWriter& Text(std::string_view value);
+  JsonWriter& Texts(const std::vector<std::string>& values);  // an array
   JsonWriter& Number(double value);  // 15 digits: what any reader gives back as it was
   JsonWriter& Int(int64_t value);
   JsonWriter& Bool(bool value);

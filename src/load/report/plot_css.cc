@@ -15,7 +15,7 @@ namespace {
   "--grid:#2a3037;--c0:#56b4e9;--c1:#ff8a4c;--c2:#35c79a;--c3:#e59cc6;--c4:#e6b23c;--c5:#c9ced6;"  \
   "--c6:#9ad7f5;--c7:#e07a9a;--good:#43cf9f;--bad:#ff8a80;--warn:#e6b23c;"
 
-constexpr std::string_view kCss =
+constexpr std::string_view kPlotCss =
     ":root{" LIGHT
     "}\n"
     "@media (prefers-color-scheme:dark){:root:not(:has(#light:checked)){" DARK
@@ -42,6 +42,6 @@ constexpr std::string_view kCss =
 
 }  // namespace
 
-std::string_view PlotCss() { return kCss; }
+std::string_view PlotCss() { return kPlotCss; }
 
 }  // namespace vivace::load

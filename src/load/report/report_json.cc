@@ -17,17 +17,11 @@ namespace {
 
 constexpr int kFormat = 1;  // of this file
 
-void Texts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
-  json.Key(key).BeginArray();
-  for (const std::string& text : texts) json.Text(text);
-  json.EndArray();
-}
-
-void Validity(JsonWriter& json, const RunResult& run) {
+void AddValidity(JsonWriter& json, const RunResult& run) {
   const auto why = InvalidBecause(run);
   json.Key("valid").Bool(why.empty());
-  Texts(json, "invalid_because", why);
-  Texts(json, "warnings", Warnings(run));
+  json.Key("invalid_because").Texts(why);
+  json.Key("warnings").Texts(Warnings(run));
   json.Key("partial").Bool(run.partial).Key("note").Text(run.note);
 }
 
@@ -50,7 +44,7 @@ void Settings(JsonWriter& json, const RunResult& run) {
   std::isfinite(run.burstiness) ? json.Number(run.burstiness) : json.Text("inf");
 }
 
-void Member(JsonWriter& json, const Figures& figures, const FigureField& field) {
+void AddMember(JsonWriter& json, const Figures& figures, const FigureField& field) {
   json.Key(field.name);
   std::visit(
       [&](auto member) {
@@ -70,7 +64,7 @@ void Member(JsonWriter& json, const Figures& figures, const FigureField& field) 
 }
 
 void AllFigures(JsonWriter& json, const Figures& figures) {
-  for (const FigureField& field : FigureFields()) Member(json, figures, field);
+  for (const FigureField& field : FigureFields()) AddMember(json, figures, field);
   for (const LatencyField& latency : LatencyFields()) {
     const Distribution& d = figures.*latency.member;
     json.Key(fmt::format("n_{}", latency.name)).Int(d.n);
@@ -135,7 +129,7 @@ void DetailsLikeVllm(JsonWriter& json, const RunResult& run, int64_t origin) {
   });
 }
 
-void Record(JsonWriter& json, const RequestRecord& r, int64_t origin) {
+void AddRecord(JsonWriter& json, const RequestRecord& r, int64_t origin) {
   json.BeginObject().Key("outcome").Text(Name(r.outcome));
   for (const TimeField& field : TimeFields()) {
     json.Key(field.name);
@@ -168,7 +162,7 @@ int64_t Origin(const RunResult& run) {
 void Run(JsonWriter& json, const RunResult& run, bool detailed) {
   json.BeginObject().Key("format").Int(kFormat);
   json.Key("tool").Text("vivace " VIVACE_VERSION);
-  Validity(json, run);
+  AddValidity(json, run);
   Settings(json, run);
   AllFigures(json, run.figures);
   Surroundings(json, run);
@@ -176,7 +170,7 @@ void Run(JsonWriter& json, const RunResult& run, bool detailed) {
     const int64_t origin = Origin(run);
     DetailsLikeVllm(json, run, origin);
     json.Key("requests").BeginArray();
-    for (const RequestRecord& record : run.records) Record(json, record, origin);
+    for (const RequestRecord& record : run.records) AddRecord(json, record, origin);
     json.EndArray();
   }
   json.EndObject();

@@ -62,16 +62,16 @@ std::vector<const RunResult*> Curves(const std::vector<RunResult>& runs) {
   return some;
 }
 
-struct Latency {
+struct PlottedLatency {
   std::string_view name;
   double RequestTimes::*time;  // null: gaps
 };
-constexpr Latency kLatencies[] = {{"TTFT", &RequestTimes::ttft_ms},
-                                  {"TPOT", &RequestTimes::tpot_ms},
-                                  {"ITL", nullptr},
-                                  {"E2EL", &RequestTimes::e2el_ms}};
+constexpr PlottedLatency kPlottedLatencies[] = {{"TTFT", &RequestTimes::ttft_ms},
+                                                {"TPOT", &RequestTimes::tpot_ms},
+                                                {"ITL", nullptr},
+                                                {"E2EL", &RequestTimes::e2el_ms}};
 
-std::vector<double> Values(const RunResult& run, const Latency& latency) {
+std::vector<double> PlottedValues(const RunResult& run, const PlottedLatency& latency) {
   std::vector<double> values;
   for (const RequestRecord& r : run.records) {
     if (r.outcome != Outcome::kCompleted || r.first_ns == 0) continue;
@@ -111,7 +111,8 @@ PlotSeries Percentiles(const std::vector<double>& sorted) {
   return series;
 }
 
-std::string CumulativePlot(const std::vector<const RunResult*>& runs, const Latency& latency) {
+std::string CumulativePlot(const std::vector<const RunResult*>& runs,
+                           const PlottedLatency& latency) {
   Plot plot;
   plot.x_from_zero = true;
   plot.y_max = 100;
@@ -120,7 +121,7 @@ std::string CumulativePlot(const std::vector<const RunResult*>& runs, const Late
   double median = 0, slowest = 0;
   size_t n = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const std::vector<double> values = Values(*runs[i], latency);
+    const std::vector<double> values = PlottedValues(*runs[i], latency);
     if (values.empty()) continue;
     any = true;
     n = values.size();
@@ -259,7 +260,7 @@ std::string GoodputPlot(const std::vector<RunResult>& runs) {
 std::vector<std::string> DistributionPlots(const std::vector<RunResult>& runs) {
   std::vector<std::string> plots;
   const std::vector<const RunResult*> curves = Curves(runs);
-  for (const Latency& latency : kLatencies) {
+  for (const PlottedLatency& latency : kPlottedLatencies) {
     std::string plot = CumulativePlot(curves, latency);
     if (!plot.empty()) plots.push_back(std::move(plot));
   }

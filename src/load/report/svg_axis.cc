@@ -39,7 +39,7 @@ std::vector<double> LogTicks(double low, double high) {
   return ticks;
 }
 
-std::string Trimmed(std::string text) {
+std::string WithoutTrailingZeros(std::string text) {
   if (text.find('.') == std::string::npos) return text;
   text.erase(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();
@@ -93,14 +93,15 @@ std::string ShortNumber(double value) {
   const double size = std::abs(value);
   for (const Unit& unit : kUnits) {
     if (size >= unit.size * (unit.size == 1e3 ? 10 : 1)) {
-      return Trimmed(fmt::format("{:.{}f}", value / unit.size, size / unit.size < 100 ? 1 : 0)) +
+      return WithoutTrailingZeros(
+                 fmt::format("{:.{}f}", value / unit.size, size / unit.size < 100 ? 1 : 0)) +
              unit.name;
     }
   }
   if (size == 0) return "0";
   const int decimals =
       std::clamp(2 - static_cast<int>(std::floor(std::log10(size))), 0, size < 1 ? 6 : 2);
-  return Trimmed(fmt::format("{:.{}f}", value, decimals));
+  return WithoutTrailingZeros(fmt::format("{:.{}f}", value, decimals));
 }
 
 double TextWidth(std::string_view text, double font_px) {

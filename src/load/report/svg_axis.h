@@ -6,6 +6,9 @@
 
 namespace vivace::load {
 
+// Pixels of a plot's texts; plot_css.cc says the same to browsers.
+inline constexpr double kPlotFont = 12, kPlotTitleFont = 13.5;
+
 struct AxisOptions {
   double low = 0, high = 1;  // of the data
   bool log = false;          // only where `low` is above 0

@@ -12,7 +12,6 @@
 namespace vivace::load {
 namespace {
 
-constexpr double kFont = 12, kTitleFont = 13.5;
 constexpr double kMarker = 4;
 constexpr int kColors = 8;
 constexpr const char* kDashes[] = {"", "7 4", "2 3", "9 3 2 3", "5 2", "1 2", "12 4", "4 4 1 4"};
@@ -40,9 +39,9 @@ struct Range {
 
 bool Drawn(const PlotPoint& p) { return std::isfinite(p.x) && std::isfinite(p.y); }
 
-class Drawing {
+class PlotDrawing {
  public:
-  explicit Drawing(const Plot& plot) : plot_(plot) {}
+  explicit PlotDrawing(const Plot& plot) : plot_(plot) {}
 
   std::string Draw() {
     for (const PlotSeries& series : plot_.series) {
@@ -79,7 +78,7 @@ class Drawing {
   void Begin() {
     Put("<svg class=\"plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n", plot_.width,
         plot_.height, EscapeMarkup(plot_.title));
-    Text(2, 15, "start", "title", Shortened(plot_.title, kTitleFont, plot_.width - 4));
+    Text(2, 15, "start", "title", Shortened(plot_.title, kPlotTitleFont, plot_.width - 4));
   }
 
   int Color(size_t series) const {
@@ -100,8 +99,8 @@ class Drawing {
     for (size_t i = 0; i < plot_.series.size(); ++i) {
       const PlotSeries& series = plot_.series[i];
       if (series.name.empty()) continue;
-      const std::string name = Shortened(series.name, kFont, plot_.width - kSwatch - 8);
-      const double width = kSwatch + TextWidth(name, kFont) + kGap;
+      const std::string name = Shortened(series.name, kPlotFont, plot_.width - kSwatch - 8);
+      const double width = kSwatch + TextWidth(name, kPlotFont) + kGap;
       if (any && x + width - kGap > plot_.width) x = 2, y += kRow;
       Swatch(i, x, y - 4);
       Text(x + kSwatch, y, "start", "legend", name);
@@ -133,7 +132,7 @@ class Drawing {
     y_.push_back(YScale(y_high, area_bottom, area_top, ticks));
     double widest = 0;
     for (const std::string& label : y_[0].labels()) {
-      widest = std::max(widest, TextWidth(label, kFont));
+      widest = std::max(widest, TextWidth(label, kPlotFont));
     }
     const double left = widest + 12;
     x_.emplace_back(AxisOptions{x_range_.low, x_range_.high, plot_.log_x, plot_.x_from_zero, left,
@@ -156,7 +155,8 @@ class Drawing {
 
   void YAxis() {
     if (!plot_.y_label.empty()) {
-      Text(2, area_.top - 11, "start", "muted", Shortened(plot_.y_label, kFont, plot_.width - 4));
+      Text(2, area_.top - 11, "start", "muted",
+           Shortened(plot_.y_label, kPlotFont, plot_.width - 4));
     }
     for (size_t i = 0; i < y_[0].ticks().size(); ++i) {
       const double y = y_[0].At(y_[0].ticks()[i]);
@@ -170,7 +170,7 @@ class Drawing {
     double last_right = -1e9;
     for (size_t i = 0; i < x_[0].ticks().size(); ++i) {
       const double x = x_[0].At(x_[0].ticks()[i]);
-      const double half = TextWidth(x_[0].labels()[i], kFont) / 2;
+      const double half = TextWidth(x_[0].labels()[i], kPlotFont) / 2;
       Put("<path d=\"M{:.1f} {:.1f}v4\" class=\"axis\"/>\n", x, area_.bottom);
       if (x - half < last_right + 6) continue;  // a log axis has ticks closer than their labels
       last_right = x + half;
@@ -179,7 +179,7 @@ class Drawing {
            x_[0].labels()[i]);
     }
     Text((area_.left + area_.right) / 2, plot_.height - 5, "middle", "muted",
-         Shortened(plot_.x_label, kFont, plot_.width - 4));
+         Shortened(plot_.x_label, kPlotFont, plot_.width - 4));
   }
 
   void Series(size_t i) {
@@ -256,8 +256,8 @@ class Drawing {
     for (const PlotSeries& series : plot_.series) {
       for (const PlotPoint& p : series.points) {
         if (p.label.empty() || !Drawn(p)) continue;
-        const std::string text = Shortened(p.label, kFont, 160);
-        const std::vector<Box> places = Places(p, TextWidth(text, kFont));
+        const std::string text = Shortened(p.label, kPlotFont, 160);
+        const std::vector<Box> places = Places(p, TextWidth(text, kPlotFont));
         auto place = std::find_if(places.begin(), places.end(),
                                   [&](const Box& box) { return Free(box, /*of_lines=*/true); });
         if (place == places.end()) {
@@ -318,7 +318,7 @@ class Drawing {
 
 }  // namespace
 
-std::string SvgPlot(const Plot& plot) { return Drawing(plot).Draw(); }
+std::string SvgPlot(const Plot& plot) { return PlotDrawing(plot).Draw(); }
 
 std::vector<PlotPoint> ThinCurve(std::vector<PlotPoint> points, size_t most) {
   if (points.size() <= most || most < 2) return points;

@@ -21,13 +21,13 @@ struct Section {
 constexpr Section kSections[] = {
     {"Time to First Token", "TTFT", &Figures::ttft_ms},
     {"Time per Output Token (excl. 1st token)", "TPOT", &Figures::tpot_ms},
-    {"Inter-token Latency", "ITL", &Figures::itl_ms},
-    {"End-to-end Latency", "E2EL", &Figures::e2el_ms},
+    {"Inter-token LatencyRows", "ITL", &Figures::itl_ms},
+    {"End-to-end LatencyRows", "E2EL", &Figures::e2el_ms},
     {"Queueing in the client", "queueing", &Figures::queue_ms},
     {"Queueing in the server", "queueing", &Figures::server_queue_ms},
 };
 
-std::string Validity(const RunResult& run, std::string_view label) {
+std::string ValidityText(const RunResult& run, std::string_view label) {
   std::string out;
   const std::string of = label.empty() ? "" : fmt::format(" ({})", Printable(label));
   for (const std::string& why : InvalidBecause(run)) {
@@ -89,7 +89,7 @@ void Totals(Block& block, const RunResult& run) {
   block.Number("Mean concurrency", f.mean_concurrency);
 }
 
-void Latency(Block& block, const Section& section, const Figures& f) {
+void LatencyRows(Block& block, const Section& section, const Figures& f) {
   const Distribution& d = f.*section.member;
   if (d.n == 0) return;
   const bool itl = section.member == &Figures::itl_ms;
@@ -108,7 +108,7 @@ std::string OneRun(const RunResult& run) {
   Block block;
   block.Rule(" Serving Benchmark Result ", '=');
   Totals(block, run);
-  for (const Section& section : kSections) Latency(block, section, run.figures);
+  for (const Section& section : kSections) LatencyRows(block, section, run.figures);
   block.Rule("", '=');
   return block.Take();
 }
@@ -139,8 +139,6 @@ struct Column {
   std::string_view head;
   double (*value)(const RunResult&);
 };
-
-double OfN(const Distribution& d, double value) { return d.n > 0 ? value : NAN; }
 
 constexpr Column kColumns[] = {
     {"ok", [](const RunResult& r) { return static_cast<double>(r.figures.completed); }},
@@ -199,7 +197,7 @@ std::string Compat(const std::vector<RunResult>& runs, const CompatTool& tool) {
 std::string TerminalTable(const std::vector<RunResult>& runs, std::string_view compat) {
   if (runs.empty()) return "Nothing was measured.\n";
   std::string out;
-  for (const RunResult& run : runs) out += Validity(run, runs.size() == 1 ? "" : run.label);
+  for (const RunResult& run : runs) out += ValidityText(run, runs.size() == 1 ? "" : run.label);
   out += runs.size() == 1 ? OneRun(runs[0]) : SeveralRuns(runs);
   for (const RunResult& run : runs) out += Failures(run);
   if (const auto tool = FindCompatTool(compat); tool) out += Compat(runs, **tool);

@@ -16,7 +16,7 @@ namespace vivace::load {
 namespace {
 
 constexpr int kWidth = 900;
-constexpr double kFont = 12, kTop = 48, kMostBar = 14, kLeastBar = 3, kRows = 620;
+constexpr double kWaterfallTop = 48, kMostBar = 14, kLeastBar = 3, kRows = 620;
 constexpr size_t kMostStalls = 40;  // drawn of one request: the longest
 
 struct Part {
@@ -54,14 +54,14 @@ double MedianGapNs(const std::vector<const RequestRecord*>& records) {
   return Percentile(gaps, 50);
 }
 
-class Drawing {
+class WaterfallDrawing {
  public:
-  Drawing(std::vector<const RequestRecord*> records, size_t all)
+  WaterfallDrawing(std::vector<const RequestRecord*> records, size_t all)
       : records_(std::move(records)),
         all_(all),
         stall_ns_(kStallFactor * MedianGapNs(records_)),
         row_(std::clamp(kRows / records_.size(), kLeastBar, kMostBar)),
-        bottom_(kTop + row_ * records_.size()),
+        bottom_(kWaterfallTop + row_ * records_.size()),
         origin_(records_[0]->scheduled_ns),
         x_({.low = 0,
             .high = Length(),
@@ -82,7 +82,7 @@ class Drawing {
     Put("<text x=\"2\" y=\"15\" class=\"title\">{}</text>\n", title);
     Legend();
     Axes();
-    for (size_t i = 0; i < records_.size(); ++i) Row(*records_[i], kTop + i * row_);
+    for (size_t i = 0; i < records_.size(); ++i) Row(*records_[i], kWaterfallTop + i * row_);
     return out_ + "</svg>\n";
   }
 
@@ -105,7 +105,7 @@ class Drawing {
       Put("<rect x=\"{:.1f}\" y=\"25\" width=\"14\" height=\"10\" class=\"{}\"/>"
           "<text x=\"{:.1f}\" y=\"34\" class=\"legend\">{}</text>\n",
           x, part.style, x + 19, part.name);
-      x += 19 + TextWidth(part.name, kFont) + 18;
+      x += 19 + TextWidth(part.name, kPlotFont) + 18;
     }
   }
 
@@ -114,7 +114,7 @@ class Drawing {
       const double x = x_.At(x_.ticks()[i]);
       Put("<path d=\"M{:.1f} {:.1f}V{:.1f}\" class=\"grid\"/>"
           "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" class=\"tick\">{}</text>\n",
-          x, kTop, bottom_, x, bottom_ + 17, x_.labels()[i]);
+          x, kWaterfallTop, bottom_, x, bottom_ + 17, x_.labels()[i]);
     }
     Put("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"middle\" class=\"muted\">seconds after the "
         "start</text>\n",
@@ -188,7 +188,7 @@ std::string SvgWaterfall(const RunResult& run, size_t most) {
   if (records.empty()) return {};
   const auto ended = std::count_if(run.records.begin(), run.records.end(),
                                    [](const RequestRecord& r) { return r.ended_ns != 0; });
-  return Drawing(std::move(records), static_cast<size_t>(ended)).Draw();
+  return WaterfallDrawing(std::move(records), static_cast<size_t>(ended)).Draw();
 }
 
 }  // namespace vivace::load

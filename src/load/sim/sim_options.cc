@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "base/load_limits.h"
+#include "base/limits.h"
 
 namespace vivace::load {
 

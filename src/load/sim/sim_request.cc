@@ -7,7 +7,6 @@
 
 #include "base/json_text.h"
 #include "base/limits.h"
-#include "base/load_limits.h"
 #include "load/sim/sim_tokens.h"
 #include "server/json/strict_json.h"
 
@@ -102,12 +101,6 @@ Status ReadStreamOptions(const json::object& object, const SimOptions& options,
   return {};
 }
 
-std::string Quoted(std::string_view text) {
-  std::string out;
-  AppendJsonString(out, text);
-  return out;
-}
-
 }  // namespace
 
 Result<SimRequest> ReadSimRequest(std::string_view body, bool chat, const SimOptions& options) {
@@ -127,7 +120,7 @@ SimWriter::SimWriter(const SimRequest& request, const std::string& model, uint64
   const char* object = request.chat ? (request.stream ? "chat.completion.chunk" : "chat.completion")
                                     : "text_completion";
   head_ = fmt::format(R"({{"id":"{}-{}","object":"{}","created":0,"model":{},"choices":)",
-                      request.chat ? "chatcmpl" : "cmpl", number, object, Quoted(model));
+                      request.chat ? "chatcmpl" : "cmpl", number, object, JsonQuoted(model));
 }
 
 std::string SimWriter::Usage(int32_t tokens) const {
@@ -207,7 +200,7 @@ Result<std::string> AnswerSimDetokenize(std::string_view body) {
     const bool fits = id != nullptr && *id >= 0 && *id < kSimVocabulary;
     ids.push_back(fits ? static_cast<int32_t>(*id) : -1);
   }
-  return fmt::format(R"({{"prompt":{}}})", Quoted(SimDecode(ids)));
+  return fmt::format(R"({{"prompt":{}}})", JsonQuoted(SimDecode(ids)));
 }
 
 }  // namespace vivace::load

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
-#include "base/load_limits.h"
+#include "base/limits.h"
 #include "load/sim/sim_request.h"
 #include "load/sim/sim_truth.h"
 #include "server/error_response.h"
