@@ -15,7 +15,7 @@ DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs/structured.md"
 
 FORMATS = ["date", "date-time", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uuid"]
 PATTERNS = ["^[a-z]{2,5}$", "^\\d+(\\.\\d{1,2})?$", "^(a*)*b$", "^(|x)+$", "^.{1,12}$", "^\\x41[\\w-]*\\/$",
-            "^\"?[^\"\\\\]{1,8}\"?$", "^\\p{Lu}\\p{Ll}{0,6}$", "^(foo|ba[rz])+$", "^$"]
+            "^\"?[^\"\\\\]{1,8}\"?$", "^(foo|ba[rz])+$", "^$"]
 NAMES = ["a", "b", "name", "na", "é", "with space", "q\"uote", "back\\slash", "$x", "a/b"]
 VALUES = [None, True, False, 0, -1, 3.5, 1e21, "", "x", "two words", "\"\\\n\u2028😀", [], [1, [2]], {}, {"k": None}]
 
@@ -194,7 +194,7 @@ def check(server, seed):
     except json.JSONDecodeError:
         assert choice["finish_reason"] == "length", (what, choice)
         return "cut"
-    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
     errors = [error.message for error in validator.iter_errors(value)]
     assert not errors, (what, choice["text"], errors)
     return "valid"
