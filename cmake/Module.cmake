@@ -36,17 +36,19 @@ if(VIVACE_SANITIZE STREQUAL "address")
   target_compile_options(vivace_test_flags INTERFACE -fno-sanitize=undefined)
 endif()
 
-# Headers are most of what the compiler reads. Only with sanitizers, where builds are long, libraries are compiled eight
-# files at a time and tests share what most of them read: the other builds see to it that each file includes
-# what it uses. Files with flags of their own cannot share,
-# nor those of SINGLY, which name their parts alike.
+# Headers are most of what the compiler reads: libraries are compiled eight files at a time, and tests share what
+# most of them read. The dev preset does neither, for changes of one file, and so sees to it that each file includes
+# what it uses. Files with flags of their own cannot share.
+option(VIVACE_UNITY "Compile libraries eight files at a time" ON)
 function(vivace_share target)
-  if(VIVACE_SANITIZE)
+  if(VIVACE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # Parts of a file that is compiled with others are included, but seen nowhere else all the same.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()
 function(vivace_precompile target)
-  if(VIVACE_SANITIZE)
+  if(VIVACE_UNITY)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
 endfunction()
@@ -54,7 +56,7 @@ set(VIVACE_COMMON_HEADERS <algorithm> <functional> <memory> <span> <string> <str
                           <tl/expected.hpp>)
 
 function(vivace_module name)
-  cmake_parse_arguments(ARG "OWN_FLAGS;SINGLY" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "OWN_FLAGS" "" "DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -66,7 +68,7 @@ function(vivace_module name)
     if(VIVACE_SANITIZE STREQUAL "address" AND name IN_LIST VIVACE_BYTE_FOLDERS)
       target_compile_options(vivace_${name} PRIVATE -fsanitize=alignment)
     endif()
-    if(NOT ARG_OWN_FLAGS AND NOT ARG_SINGLY)
+    if(NOT ARG_OWN_FLAGS)
       vivace_share(vivace_${name})
     endif()
   else()

@@ -20,7 +20,6 @@ comma ::= ("," ws) (= behind_ws)
 behind_ws ::= ["{\[\-0-9\]}] | "true" | "false" | "null"
 plain ::= [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]
 escape ::= "\\" ["\\/bfnrt] | "\\u" [0-9A-CE-Fa-ce-f] [0-9A-Fa-f] [0-9A-Fa-f] [0-9A-Fa-f] | "\\u" [Dd] [0-7] [0-9A-Fa-f] [0-9A-Fa-f] | "\\u" [Dd] [89ABab] [0-9A-Fa-f] [0-9A-Fa-f] "\\u" [Dd] [C-Fc-f] [0-9A-Fa-f] [0-9A-Fa-f]
-char ::= plain | escape
 escaped ::= (escape [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]*) (= ["\\])
 string ::= ("\"" [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]* escaped* "\"") (= [ \n\t]* [,:}\]])
 whole ::= ("-"? ("0" | [1-9] [0-9]{0,17})) (= [ \n\t]* [,}\]])
@@ -51,6 +50,15 @@ std::string BlankSpace() {
 }  // namespace
 
 std::string JsonRules() { return BlankSpace() + std::string(kRules); }
+
+// The rule `plain | escape`, where characters are counted.
+std::string JsonCharacter() {
+  const CodePoints plain = {{' ', '!'}, {'#', '['}, {']', 0xD7FF}, {0xE000, 0x10FFFF}};
+  return ToRegex(plain) +
+         R"(|\\(?:["\\/bfnrt]|u(?:[0-9A-CE-Fa-ce-f][0-9A-Fa-f][0-9A-Fa-f][0-9A-Fa-f]|)"
+         R"([Dd][0-7][0-9A-Fa-f][0-9A-Fa-f]|[Dd][89ABab][0-9A-Fa-f][0-9A-Fa-f]\\u[Dd][C-Fc-f])"
+         R"([0-9A-Fa-f][0-9A-Fa-f])))";
+}
 
 std::string AnyObjectEbnf() { return JsonRules() + "root ::= object\n"; }
 

@@ -1,8 +1,13 @@
 #include "grammar/pattern.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
+#include <iterator>
 #include <utility>
 
+#include "base/utf8.h"
 #include "grammar/ebnf.h"
 
 namespace vivace::grammar {
@@ -24,19 +29,19 @@ int64_t Times(int64_t a, int64_t b) {
 std::string JsonEscape(char32_t code) {
   switch (code) {
     case '"':
-      return Literal("\\\"");
+      return "\\\"";
     case '\\':
-      return Literal("\\\\");
+      return "\\\\";
     case '\b':
-      return Literal("\\b");
+      return "\\b";
     case '\f':
-      return Literal("\\f");
+      return "\\f";
     case '\n':
-      return Literal("\\n");
+      return "\\n";
     case '\r':
-      return Literal("\\r");
+      return "\\r";
     case '\t':
-      return Literal("\\t");
+      return "\\t";
     default:
       break;
   }
@@ -44,7 +49,20 @@ std::string JsonEscape(char32_t code) {
   std::string escape = "\\u00";
   escape += kHex[code >> 4];
   escape += kHex[code & 15];
-  return Literal(escape);
+  return escape;
+}
+
+const CodePoints& Escaped() {
+  static const CodePoints escaped = {{1, 0x1F}, {'"', '"'}, {'\\', '\\'}};
+  return escaped;
+}
+
+std::vector<std::string> JsonEscapes(const CodePoints& set) {
+  std::vector<std::string> escapes;
+  for (const CodePoints::Range& range : set.Intersect(Escaped()).ranges()) {
+    for (char32_t code = range.low; code <= range.high; ++code) escapes.push_back(JsonEscape(code));
+  }
+  return escapes;
 }
 
 }  // namespace
@@ -98,16 +116,41 @@ Lengths LengthsOf(const Pattern& pattern) {
 
 std::string ToExpression(const CodePoints& set, Spelling spelling) {
   if (spelling == Spelling::kRaw) return set.ToClass();
-  static const CodePoints kEscaped = {{1, 0x1F}, {'"', '"'}, {'\\', '\\'}};
   std::vector<std::string> options;
-  if (const CodePoints plain = set.Minus(kEscaped); !plain.empty()) {
+  if (const CodePoints plain = set.Minus(Escaped()); !plain.empty()) {
     options.push_back(plain.ToClass());
   }
-  const CodePoints escaped = set.Intersect(kEscaped);
-  for (const CodePoints::Range& range : escaped.ranges()) {
-    for (char32_t code = range.low; code <= range.high; ++code) options.push_back(JsonEscape(code));
-  }
+  for (const std::string& escape : JsonEscapes(set)) options.push_back(Literal(escape));
   return Either(options);
+}
+
+std::string ToRegex(const CodePoints& set) {
+  std::string out = "[";
+  const auto append = [&](char32_t code) {
+    if (code < 0x80 && std::isalnum(static_cast<unsigned char>(code)) == 0) {
+      fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<uint32_t>(code));
+    } else {
+      utf8::Append(code, &out);
+    }
+  };
+  for (const CodePoints::Range& range : set.ranges()) {
+    append(range.low);
+    if (range.high == range.low) continue;
+    out += '-';
+    append(range.high);
+  }
+  return out + "]";
+}
+
+std::string ToJsonRegex(const CodePoints& set) {
+  const CodePoints plain = set.Minus(Escaped());
+  std::string out = plain.empty() ? "" : ToRegex(plain);
+  for (const std::string& escape : JsonEscapes(set)) {
+    if (!out.empty()) out += '|';
+    for (const char c : escape)
+      out += ToRegex({{static_cast<char32_t>(c), static_cast<char32_t>(c)}});
+  }
+  return out;
 }
 
 std::string ToExpression(const Pattern& pattern, Spelling spelling) {

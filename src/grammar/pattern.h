@@ -47,4 +47,8 @@ std::string ToExpression(const Pattern& pattern, Spelling spelling);
 // One character of a set.
 std::string ToExpression(const CodePoints& set, Spelling spelling);
 
+// One character of a set as a regular expression of xgrammar's: as it is, and inside a JSON string.
+std::string ToRegex(const CodePoints& set);
+std::string ToJsonRegex(const CodePoints& set);
+
 }  // namespace vivace::grammar

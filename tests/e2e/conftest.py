@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -21,6 +22,10 @@ MODEL = ROOT / "models/SmolLM2-135M-Instruct.Q4_1.gguf"
 GEMMA = ROOT / "models/gemma-3-270m-q4_k_m.gguf"  # `./dev ci` gets it
 MAKE_TINY_MODEL = pathlib.Path(BINARY).parent / "tests/make_tiny_model"
 START_TIMEOUT_S = 120
+
+# What `--isa auto` is taken for, and the tiers it cannot be here.
+_CPU = set(re.search(r"^flags.*$", pathlib.Path("/proc/cpuinfo").read_text(), re.M).group().split())
+ISA_TIERS = ["auto", *(["avx2"] if _CPU & {"avx512f", "avx_vnni"} else []), "reference"]
 
 
 # No test touches the cache of the user who runs it, whatever it starts.

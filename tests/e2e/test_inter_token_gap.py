@@ -22,7 +22,7 @@ def test_a_long_prompt_does_not_stall_streams(make_server):
     for number in range(TRIES):
         rounds = {}
         for target, server in servers.items():
-            rounds[target] = itl.mixed_round(server, random.Random(10 * number + target), streams=8, prompt_tokens=2000)
+            rounds[target] = itl.mixed_round(server, random.Random(10 * number + target), streams=8, prompt_tokens=1200)
             server.wait_idle()
         stall, waited = compare(rounds[50], rounds[0])
         if stall > 2 and waited < 3:

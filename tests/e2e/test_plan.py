@@ -8,7 +8,8 @@ import pytest
 
 from conftest import BINARY, MODEL, SHARED, need
 
-FLAGS = ["--num-kv-blocks", "600", "--max-num-seqs", "8", "--threads", "2"]
+BLOCKS = 200
+FLAGS = ["--num-kv-blocks", str(BLOCKS), "--max-num-seqs", "8", "--max-num-batched-tokens", "512", "--threads", "2"]
 
 # The vocabulary as grammars need it is made at the start, beside the plan.
 GRAMMARS = 8 << 20
@@ -29,15 +30,15 @@ def test_what_serve_takes_once_its_cache_is_full(make_server, dtype):
     model = need(MODEL)
     flags = [*FLAGS, "--kv-cache-dtype", dtype]
     planned = json.loads(plan(model, *flags, "--json").stdout)
-    assert planned["num_kv_blocks"] == 600
+    assert planned["num_kv_blocks"] == BLOCKS
     assert planned["max_num_seqs"] == 8
     parts = ("weight_bytes", "kv_cache_bytes", "work_bytes", "program_bytes")
     assert sum(planned[part] for part in parts) == planned["total_bytes"]
     # Prompts that share nothing, until every block of the cache has been written, and steps as
     # large as they come: of all tokens that fit, and with as many answers.
     server = make_server(model, *flags, "--max-itl", "0")
-    length = 3000
-    for i in range(600 * 16 // length + 1):
+    length = 1000
+    for i in range(BLOCKS * 16 // length + 1):
         ids = [1000 + (i * 7919 + k * 31) % 40000 for k in range(length)]
         server.post("/v1/completions", {"prompt": ids, "max_tokens": 1, "temperature": 1.0})
     server.post("/v1/completions", {"prompt": ids[:100], "n": 8, "max_tokens": 4, "temperature": 1.0})

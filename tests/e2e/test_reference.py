@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import BINARY, GEMMA, MODEL, ROOT, SHARED, need
+from conftest import BINARY, GEMMA, ISA_TIERS, MODEL, ROOT, SHARED, need
 
 # Model file, what transformers makes of it in float32 (tests/oracles/make_gemma_reference.py).
 MODELS = {"smollm2": (MODEL, SHARED / "models/smollm2_reference.json"),
@@ -27,7 +27,7 @@ def reference():
 
 @pytest.fixture(scope="module", params=[
     pytest.param((name, tier), id=f"{name}-{tier}", marks=[pytest.mark.slow] if tier != "auto" else [])
-    for name in MODELS for tier in TIERS])
+    for name in MODELS for tier in ISA_TIERS])
 def tier(request, make_server):
     """A server, its model's reference, and the tier's tolerances."""
     name, isa = request.param

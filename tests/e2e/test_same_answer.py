@@ -4,18 +4,18 @@ import concurrent.futures
 
 import pytest
 
-from conftest import MODEL, need
+from conftest import ISA_TIERS, MODEL, need
 
-TIERS = ["auto", pytest.param("avx2", marks=pytest.mark.slow), pytest.param("reference", marks=pytest.mark.slow)]
+TIERS = [pytest.param(tier, marks=[pytest.mark.slow] if tier != "auto" else []) for tier in ISA_TIERS]
 STORY = "The old mill by the river had not turned for forty years, and nobody in the village remembered why. "
 
 
-def requests_of(count):
+def requests_of(count, longest=64):
     """Greedy and seeded; first short prompts with long answers, then prompts of many lengths."""
     for i in range(count):
         grows = 2 * i < count
         prompt = f"Chapter {i}. " + ("" if grows else STORY * (1 + i % 5) + "Then" * (i % 3))
-        yield {"prompt": prompt, "max_tokens": 64 if grows else 16, "ignore_eos": True, "return_token_ids": True,
+        yield {"prompt": prompt, "max_tokens": longest if grows else 16, "ignore_eos": True, "return_token_ids": True,
                "temperature": 0 if i % 2 else 0.9, "seed": 100 + i}
 
 
@@ -27,8 +27,9 @@ def ids(server, request):
 
 @pytest.mark.parametrize("isa", TIERS)
 def test_batch_chunk_preemption_and_prefix_hit(make_server, isa):
-    count = 8 if isa == "reference" else 32  # the scalar tier takes minutes for more
-    wanted = list(requests_of(count))
+    # The scalar tier takes minutes for more.
+    count, longest, blocks = (6, 32, 10) if isa == "reference" else (24, 64, 26)
+    wanted = list(requests_of(count, longest))
     base = ("--isa", isa)
     plain = make_server(need(MODEL), *base, "--no-enable-prefix-caching")
     alone = [ids(plain, r) for r in wanted]
@@ -43,7 +44,7 @@ def test_batch_chunk_preemption_and_prefix_hit(make_server, isa):
     chunked.stop()
 
     # Room for some to start and for few to grow: others are preempted and recomputed.
-    tiny = make_server(need(MODEL), *base, "--num-kv-blocks", 26 if count > 8 else 12, "--max-model-len", 190)
+    tiny = make_server(need(MODEL), *base, "--num-kv-blocks", blocks, "--max-model-len", 150)
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         assert list(pool.map(lambda r: ids(tiny, r), wanted)) == alone, "in a tiny cache"
     assert tiny.metrics()["vllm:num_preemptions_total"] > 0
