@@ -10,6 +10,7 @@
 #include "cli/output_file.h"
 #include "load/compat.h"
 #include "load/report/report.h"
+#include "load/report/servers.h"
 
 namespace vivace::cli {
 namespace {
@@ -57,6 +58,7 @@ int BenchReport(std::span<const std::string> args) {
     if (!report) return Refuse(report.error());
     for (load::RunResult& run : *report) runs.push_back(std::move(run));
   }
+  load::TellServersApart(&runs);
   fmt::print("{}", options.json ? load::ReportJson(runs, true) + "\n"
                                 : load::TerminalTable(runs, options.compat));
   const std::pair<const std::string*, std::string (*)(const std::vector<load::RunResult>&)>
