@@ -128,7 +128,7 @@ def test_what_cannot_be_is_refused_before_anything_is_measured(mini_model, tmp_p
 
 def test_a_budget_that_ends_before_a_trial(mini_model, tmp_path):
     out = tmp_path / "tuned"
-    done = run("tune", mini_model, *FLAGS, "--budget", "1ms", "--out", out)
+    done = run("tune", mini_model, *FLAGS, "--budget", "0.001s", "--out", out)
     assert done.returncode == 1
     assert "give a larger --budget" in done.stdout
     assert not (out / "vivace.json").exists()
