@@ -1,12 +1,20 @@
 #include "grammar/pattern.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <optional>
 #include <utility>
 
+#include "base/utf8.h"
 #include "grammar/ebnf.h"
 
 namespace vivace::grammar {
 namespace {
+
+constexpr int64_t kMostNormalised = 20'000;  // parts that normalising may write
 
 // Sums and products that stop at "no bound".
 int64_t Plus(int64_t a, int64_t b) {
@@ -24,19 +32,19 @@ int64_t Times(int64_t a, int64_t b) {
 std::string JsonEscape(char32_t code) {
   switch (code) {
     case '"':
-      return Literal("\\\"");
+      return "\\\"";
     case '\\':
-      return Literal("\\\\");
+      return "\\\\";
     case '\b':
-      return Literal("\\b");
+      return "\\b";
     case '\f':
-      return Literal("\\f");
+      return "\\f";
     case '\n':
-      return Literal("\\n");
+      return "\\n";
     case '\r':
-      return Literal("\\r");
+      return "\\r";
     case '\t':
-      return Literal("\\t");
+      return "\\t";
     default:
       break;
   }
@@ -44,7 +52,20 @@ std::string JsonEscape(char32_t code) {
   std::string escape = "\\u00";
   escape += kHex[code >> 4];
   escape += kHex[code & 15];
-  return Literal(escape);
+  return escape;
+}
+
+const CodePoints& Escaped() {
+  static const CodePoints escaped = {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
+  return escaped;
+}
+
+std::vector<std::string> JsonEscapes(const CodePoints& set) {
+  std::vector<std::string> escapes;
+  for (const CodePoints::Range& range : set.Intersect(Escaped()).ranges()) {
+    for (char32_t code = range.low; code <= range.high; ++code) escapes.push_back(JsonEscape(code));
+  }
+  return escapes;
 }
 
 }  // namespace
@@ -96,18 +117,108 @@ Lengths LengthsOf(const Pattern& pattern) {
   return {};
 }
 
+namespace {
+
+bool Nullable(const Pattern& pattern) { return LengthsOf(pattern).min == 0; }
+
+// What `pattern` matches but the empty text; nothing: it matches no other. `again`: it may follow
+// itself without bound, so that one part of a row at a time will do. `budget` falls with what is
+// written anew.
+std::optional<Pattern> NotEmpty(const Pattern& pattern, bool again, int64_t* budget) {
+  if (--*budget < 0 || !Nullable(pattern)) return pattern;
+  if (pattern.kind == Pattern::Kind::kRepeat) {  // of something that isn't empty
+    Pattern some = pattern;
+    some.min = 1;
+    return some;
+  }
+  // One of the options or, of parts in a row, the first that isn't empty and what follows it.
+  Pattern either;
+  either.kind = Pattern::Kind::kEither;
+  for (size_t i = 0; i < pattern.parts.size(); ++i) {
+    auto first = NotEmpty(pattern.parts[i], again, budget);
+    if (!first) continue;
+    if (again || pattern.kind == Pattern::Kind::kEither) {
+      either.parts.push_back(std::move(*first));
+      continue;
+    }
+    Pattern row;
+    row.parts.push_back(std::move(*first));
+    row.parts.insert(row.parts.end(), pattern.parts.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                     pattern.parts.end());
+    *budget -= static_cast<int64_t>(row.parts.size());
+    if (*budget < 0) return pattern;
+    either.parts.push_back(std::move(row));
+  }
+  if (either.parts.empty()) return std::nullopt;
+  if (either.parts.size() == 1) return std::move(either.parts[0]);
+  return either;
+}
+
+bool Normalise(Pattern* pattern, int64_t* budget) {
+  for (Pattern& part : pattern->parts) {
+    if (!Normalise(&part, budget)) return false;
+  }
+  if (pattern->kind != Pattern::Kind::kRepeat || !Nullable(pattern->parts[0])) return true;
+  auto part = NotEmpty(pattern->parts[0], pattern->max == kUnbounded, budget);
+  if (*budget < 0) return false;
+  if (!part) {
+    *pattern = {};
+    return true;
+  }
+  // (q+)* is q*.
+  while (part->kind == Pattern::Kind::kRepeat && part->min == 1 &&
+         (part->max == 1 || (part->max == kUnbounded && pattern->max == kUnbounded))) {
+    Pattern inner = std::move(part->parts[0]);
+    *part = std::move(inner);
+  }
+  *pattern = Pattern::Repeated(std::move(*part), 0, pattern->max);
+  return true;
+}
+
+}  // namespace
+
+bool NormaliseRepeats(Pattern* pattern) {
+  int64_t budget = kMostNormalised;
+  return Normalise(pattern, &budget);
+}
+
 std::string ToExpression(const CodePoints& set, Spelling spelling) {
   if (spelling == Spelling::kRaw) return set.ToClass();
-  static const CodePoints kEscaped = {{1, 0x1F}, {'"', '"'}, {'\\', '\\'}};
   std::vector<std::string> options;
-  if (const CodePoints plain = set.Minus(kEscaped); !plain.empty()) {
+  if (const CodePoints plain = set.Minus(Escaped()); !plain.empty()) {
     options.push_back(plain.ToClass());
   }
-  const CodePoints escaped = set.Intersect(kEscaped);
-  for (const CodePoints::Range& range : escaped.ranges()) {
-    for (char32_t code = range.low; code <= range.high; ++code) options.push_back(JsonEscape(code));
-  }
+  for (const std::string& escape : JsonEscapes(set)) options.push_back(Literal(escape));
   return Either(options);
+}
+
+std::string ToRegex(const CodePoints& set) {
+  std::string out = "[";
+  const auto append = [&](char32_t code) {
+    if (code < 0x80 && std::isalnum(static_cast<unsigned char>(code)) == 0) {
+      fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<uint32_t>(code));
+    } else {
+      utf8::Append(code, &out);
+    }
+  };
+  for (const CodePoints::Range& range : set.ranges()) {
+    append(range.low);
+    if (range.high == range.low) continue;
+    out += '-';
+    append(range.high);
+  }
+  return out + "]";
+}
+
+std::string ToJsonRegex(const CodePoints& set) {
+  const CodePoints plain = set.Minus(Escaped());
+  std::string out = plain.empty() ? "" : ToRegex(plain);
+  for (const std::string& escape : JsonEscapes(set)) {
+    if (!out.empty()) out += '|';
+    for (const char c : escape)
+      out += ToRegex({{static_cast<char32_t>(c), static_cast<char32_t>(c)}});
+  }
+  return out;
 }
 
 std::string ToExpression(const Pattern& pattern, Spelling spelling) {
