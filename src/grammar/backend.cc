@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "grammar/counted.h"
+
 namespace vivace::grammar {
 namespace {
 
@@ -39,9 +41,15 @@ const xgrammar::TokenizerInfo& TokenizerInfos::For(const Lowered& text) {
 Result<xgrammar::CompiledGrammar> CompileText(const xgrammar::TokenizerInfo& tokens,
                                               const Lowered& text) {
   try {
-    xgrammar::GrammarCompiler compiler(tokens, /*max_threads=*/1, /*cache_enabled=*/false);
-    return text.kind == Lowered::Kind::kEbnf ? compiler.CompileGrammar(text.text, "root")
+    const bool counted = HasCountedStrings(text.text);
+    xgrammar::GrammarCompiler compiler(tokens, /*max_threads=*/1, /*cache_enabled=*/false,
+                                       /*max_memory_bytes=*/-1,
+                                       /*enable_dynamic_compilation=*/counted);
+    xgrammar::CompiledGrammar compiled = text.kind == Lowered::Kind::kEbnf
+                                             ? compiler.CompileGrammar(text.text, "root")
                                              : compiler.CompileStructuralTag(text.text);
+    if (counted) SetCountsAndMakeMasks(&compiled);
+    return compiled;
   } catch (const std::bad_alloc&) {
     return Fail(ErrorCode::kInvalidArgument, "grammar_too_costly", "",
                 "it takes too much memory to compile");

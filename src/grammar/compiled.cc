@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "grammar/constraint.h"
+#include "grammar/counted.h"
 #include "grammar/token_spelling.h"
 #include "grammar/tracker.h"
 
@@ -29,6 +30,7 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
     if (int64_t{grammar->NumRules()} * grammar->complete_fsm.NumStates() > kMostParserBytes) {
       return refuse("grammar_too_complex", "it has too many rules");
     }
+    DecideByCount(&out->compiled_);
     out->automaton_ = std::make_shared<const Automaton>(grammar, *out->vocabulary_);
     out->bytes_ = out->compiled_.MemorySizeBytes() + 4096;
     if (!out->automaton_->steerable()) return out;

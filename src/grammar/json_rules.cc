@@ -28,7 +28,6 @@ comma_text ::= ("," ws) (= behind_ws)
 behind_ws ::= ["{\[\-0-9\]}] | "true" | "false" | "null"
 plain ::= [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]
 escape ::= "\\" ["\\/bfnrt] | "\\u" [0-9A-CE-Fa-ce-f] [0-9A-Fa-f] [0-9A-Fa-f] [0-9A-Fa-f] | "\\u" [Dd] [0-7] [0-9A-Fa-f] [0-9A-Fa-f] | "\\u" [Dd] [89ABab] [0-9A-Fa-f] [0-9A-Fa-f] "\\u" [Dd] [C-Fc-f] [0-9A-Fa-f] [0-9A-Fa-f]
-char ::= plain | escape
 escaped ::= escaped_text (= ["\\])
 escaped_text ::= (escape [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]*) (= ["\\])
 string ::= string_text (= [ \n\t]* [,:}\]])
@@ -64,6 +63,15 @@ ws_text ::= ("" | " " | "\n")";
 }  // namespace
 
 std::string JsonRules() { return BlankSpace() + std::string(kRules); }
+
+// The rule `plain | escape`, where characters are counted.
+std::string JsonCharacter() {
+  const CodePoints plain = {{' ', '!'}, {'#', '['}, {']', 0xD7FF}, {0xE000, 0x10FFFF}};
+  return ToRegex(plain) +
+         R"(|\\(?:["\\/bfnrt]|u(?:[0-9A-CE-Fa-ce-f][0-9A-Fa-f][0-9A-Fa-f][0-9A-Fa-f]|)"
+         R"([Dd][0-7][0-9A-Fa-f][0-9A-Fa-f]|[Dd][89ABab][0-9A-Fa-f][0-9A-Fa-f]\\u[Dd][C-Fc-f])"
+         R"([0-9A-Fa-f][0-9A-Fa-f])))";
+}
 
 std::string AnyObjectEbnf() { return JsonRules() + "root ::= object\n"; }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/limits.h"
+#include "grammar/counted.h"
 #include "grammar/json_schema.h"
 #include "grammar/number_range.h"
 #include "grammar/schema_formats.h"
@@ -23,6 +24,15 @@ bool ChecksMore(const Shape& shape) {
          shape.array.min > 0 || shape.array.max != kUnbounded || !object.properties.empty() ||
          !object.required.empty() || object.additional || object.pattern_property || object.names ||
          object.min > 0 || object.max != kUnbounded;
+}
+
+bool RepeatsOneSet(const Pattern& pattern) {
+  return pattern.kind == Pattern::Kind::kRepeat && pattern.parts[0].kind == Pattern::Kind::kSet;
+}
+
+// Not where nothing need be counted.
+bool IsCounted(const Pattern& repeat) {
+  return repeat.max == kUnbounded ? repeat.min > 1 : repeat.max > 1;
 }
 
 }  // namespace
@@ -180,12 +190,17 @@ Result<Expression> SchemaWriter::String(const Shape& shape) {
                                                      limits::kMaxGrammarRepeat));
     }
   }
-  // The same without escapes beside it: what only counts characters is decided for most tokens
-  // beforehand, and for the others only until the first escape.
-  const auto counted = [&](std::string_view kind) {
-    return Seq({Literal("\""), Repeat(kind, shape.min_length, shape.max_length), Literal("\"")});
-  };
-  return Expression(Either({counted(R"([^"\\\u0000-\u001F\uD800-\uDFFF])"), counted("char")}));
+  return Expression(Counted({}, JsonCharacter(), shape.min_length, shape.max_length));
+}
+
+std::string SchemaWriter::Counted(std::vector<std::string> before, const std::string& character,
+                                  int64_t min, int64_t max) {
+  before.insert(before.begin(), Literal("\""));
+  constexpr std::string_view kBehind = R"( (= [ \n\t]* [,:}\]]))";  // and two rules: json_rules.cc
+  std::string rest = CountedRest(character, min, max);
+  for (int i = 0; i < 2; ++i) rest = out_.AddRule("counted", rest.append(kBehind));
+  before.push_back(std::move(rest));
+  return Seq(before);
 }
 
 // Lengths beside a pattern hold where they follow from it, or where it repeats one set.
@@ -195,9 +210,7 @@ Result<Expression> SchemaWriter::StringOf(const Shape& shape, const Pattern& giv
   const int64_t min = shape.min_length, max = shape.max_length;
   const bool fits_max = max == kUnbounded || (lengths.max != kUnbounded && lengths.max <= max);
   if (lengths.min < min || !fits_max) {
-    const bool one_set =
-        pattern.kind == Pattern::Kind::kRepeat && pattern.parts[0].kind == Pattern::Kind::kSet;
-    if (!one_set) {
+    if (!RepeatsOneSet(pattern)) {
       return reader_.Refuse(shape.where,
                             "minLength and maxLength cannot be enforced together with "
                             "this pattern or format");
@@ -209,8 +222,25 @@ Result<Expression> SchemaWriter::StringOf(const Shape& shape, const Pattern& giv
       return reader_.Refuse(shape.where, "lengths of a string are too large to be enforced");
     }
   }
-  return Expression(
-      Seq({Literal("\""), ToExpression(pattern, Spelling::kJsonString), Literal("\"")}));
+  std::vector<Pattern> parts;
+  if (pattern.kind == Pattern::Kind::kConcat) {
+    parts = std::move(pattern.parts);
+  } else {
+    parts.push_back(std::move(pattern));
+  }
+  std::vector<std::string> before;
+  const bool counted = !parts.empty() && RepeatsOneSet(parts.back()) && IsCounted(parts.back());
+  for (size_t i = 0; i + (counted ? 1 : 0) < parts.size(); ++i) {
+    before.push_back(ToExpression(parts[i], Spelling::kJsonString));
+  }
+  if (counted) {
+    const Pattern& last = parts.back();
+    return Expression(
+        Counted(std::move(before), ToJsonRegex(last.parts[0].set), last.min, last.max));
+  }
+  before.insert(before.begin(), Literal("\""));
+  before.push_back(Literal("\""));
+  return Expression(Seq(before));
 }
 
 Result<Expression> SchemaWriter::Array(const Shape& shape) {

@@ -17,6 +17,9 @@ namespace vivace::grammar {
 // The rules every grammar of JSON begins with: ws, colon, comma, string, number, value, ...
 std::string JsonRules();
 
+// One character of a string, escapes and all, as a regular expression of xgrammar's.
+std::string JsonCharacter();
+
 // A constant as the one text it is written as.
 std::string JsonText(const json::value& value);
 
@@ -38,6 +41,10 @@ class SchemaWriter {
   Result<std::optional<std::string>> Whole(const Shape& shape);
   Result<std::optional<std::string>> String(const Shape& shape);
   Result<std::optional<std::string>> StringOf(const Shape& shape, const Pattern& pattern);
+  // A string that ends with a counted repeat of one character, as xgrammar's regular expression;
+  // `before` it stands what the string begins with.
+  std::string Counted(std::vector<std::string> before, const std::string& character, int64_t min,
+                      int64_t max);
   Result<std::optional<std::string>> Array(const Shape& shape);
   Result<std::optional<std::string>> Object(const Shape& shape);
 
