@@ -62,8 +62,7 @@ const CodePoints& Escaped() {
 
 std::vector<std::string> JsonEscapes(const CodePoints& set) {
   std::vector<std::string> escapes;
-  const CodePoints escaped = set.Intersect(Escaped());
-  for (const CodePoints::Range& range : escaped.ranges()) {
+  for (const CodePoints::Range& range : set.Intersect(Escaped()).ranges()) {
     for (char32_t code = range.low; code <= range.high; ++code) escapes.push_back(JsonEscape(code));
   }
   return escapes;
