@@ -55,6 +55,34 @@ IS_CHOICE = [{"structured_outputs": {"choice": ["yes", "no \"x\""]}}, {"guided_c
 IS_GRAMMAR = [{"structured_outputs": {"grammar": GBNF}}, {"guided_grammar": GBNF}, {"grammar": GBNF}, {"ebnf": GBNF}]
 
 
+# Path, what is asked, the limit's name, tokens used, text and how it ended.
+SHAPES = {
+    "chat": ("/v1/chat/completions", {"messages": MESSAGES}, "max_tokens", lambda a: a["usage"]["completion_tokens"],
+             lambda a: (a["choices"][0]["message"]["content"], a["choices"][0]["finish_reason"]), ("stop", "length")),
+    "completions": ("/v1/completions", {"prompt": "x"}, "max_tokens", lambda a: a["usage"]["completion_tokens"],
+                    lambda a: (a["choices"][0]["text"], a["choices"][0]["finish_reason"]), ("stop", "length")),
+    "responses": ("/v1/responses", {"input": MESSAGES}, "max_output_tokens", lambda a: a["usage"]["output_tokens"],
+                  lambda a: (a["output"][0]["content"][0]["text"], a["status"]), ("completed", "incomplete")),
+    "messages": ("/v1/messages", {"messages": MESSAGES}, "max_tokens", lambda a: a["usage"]["output_tokens"],
+                 lambda a: (a["content"][0]["text"], a["stop_reason"]), ("end_turn", "max_tokens")),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_complete_exactly_at_the_limit(mini, shape):
+    """An answer that can't go on has ended by itself; one that could go on was cut."""
+    path, asked, limit, used, told, (ended, cut) = SHAPES[shape]
+    body = asked | {"model": "m", "seed": 5, "guided_json": PERSON}
+    free = requests.post(mini.base + path, json=body | {limit: 100}, timeout=60).json()
+    text, end = told(free)
+    json.loads(text)
+    assert end == ended
+    exact = requests.post(mini.base + path, json=body | {limit: used(free)}, timeout=60).json()
+    assert told(exact) == (text, ended) and used(exact) == used(free)
+    digits = requests.post(mini.base + path, json=asked | {"seed": 5, "guided_regex": "[0-9]+", limit: 1}, timeout=60).json()
+    assert told(digits)[1] == cut and told(digits)[0].isdigit()
+
+
 @pytest.mark.parametrize("members", IS_PERSON, ids=lambda m: next(iter(m)))
 def test_schema(mini, members):
     for seed in range(3):

@@ -115,6 +115,29 @@ def test_required_calls_whatever_the_model_thinks(hermes):
     check_calls(client.chat.completions.create(**hot).choices[0].message)
 
 
+ANTHROPIC = [{"name": tool["function"]["name"], "input_schema": tool["function"]["parameters"]} for tool in SHORT]
+FLAT = [{"type": "function", **tool["function"]} for tool in SHORT]
+HI = [{"role": "user", "content": "Hi"}]
+
+
+# Calls are held to an end that fits: what max_tokens cuts off is a further call, so the answer is whole.
+@pytest.mark.parametrize("limit", [24, 33, 40])
+def test_forced_calls_at_the_limit_are_whole(hermes, limit):
+    common = {"model": "m", "temperature": 1.5, "seed": limit}
+    chat = hermes.post("/v1/chat/completions", common | {
+        "messages": HI, "tools": SHORT, "tool_choice": "required", "max_tokens": limit}).json()["choices"][0]
+    assert chat["finish_reason"] == "tool_calls", chat
+    for call in chat["message"]["tool_calls"]:
+        json.loads(call["function"]["arguments"])
+    messages = hermes.post("/v1/messages", common | {
+        "messages": HI, "tools": ANTHROPIC, "tool_choice": {"type": "any"}, "max_tokens": limit}).json()
+    assert messages["stop_reason"] == "tool_use" and {block["type"] for block in messages["content"]} == {"tool_use"}
+    responses = hermes.post("/v1/responses", common | {
+        "input": "Hi", "tools": FLAT, "tool_choice": "required", "max_output_tokens": limit}).json()
+    assert responses["status"] == "completed" and responses["incomplete_details"] is None
+    assert {(item["type"], item["status"]) for item in responses["output"]} == {("function_call", "completed")}
+
+
 def test_a_named_function_is_called(hermes):
     choice = {"type": "function", "function": {"name": "now"}}
     tools = [WEATHER, {"type": "function", "function": {"name": "now", "parameters": {

@@ -178,7 +178,9 @@ void ChoiceOutput::EndByStream(FinishReason reason) {
     return;
   }
   finished_ = true;
-  end_.by_length = reason == FinishReason::kLength || reason == FinishReason::kDeadline;
+  // Calls that are complete are a whole answer, also where the limit left no token to end it with.
+  const bool whole = parser_ != nullptr && parser_->ends_with_call();
+  end_.by_length = (reason == FinishReason::kLength && !whole) || reason == FinishReason::kDeadline;
   if (reason == FinishReason::kDeadline) {
     end_.stop_reason = std::string(kDeadlineReason);
   } else if (reason != FinishReason::kStop && reason != FinishReason::kLength) {

@@ -109,6 +109,31 @@ TEST_F(ToolsTest, CallsOfAWholeAnswer) {
   EXPECT_EQ(PromptText().find("T=2") != std::string::npos, true);
 }
 
+// The model's last token within max_tokens completes the call: nothing is missing.
+TEST_F(ToolsTest, ACallCompleteAtTheLimitIsWhole) {
+  const std::string text = "<tool_call>{\"name\": \"now\", \"arguments\": {\"a\": 1}}</tool_call>";
+  Write(text);
+  const size_t complete = text.find("1}") + 2;
+  constexpr char kFlat[] = R"("tools":[{"type":"function","name":"now"}])";
+  constexpr char kAnthropic[] = R"("tools":[{"name":"now","input_schema":{"type":"object"}}])";
+  for (size_t limit = complete - 1; limit <= text.size(); ++limit) {
+    const bool whole = limit >= complete;
+    const std::string max = std::to_string(limit);
+    const std::string chat = std::string(kTools) + R"(,"max_tokens":)" + max;
+    EXPECT_EQ(FinishOf(Whole(chat)), whole ? "tool_calls" : "length") << limit;
+    std::string finish;
+    Streamed(chat, &finish);
+    EXPECT_EQ(finish, whole ? "tool_calls" : "length") << limit;
+    const auto messages =
+        Ask("/v1/messages", Body(std::string(kAnthropic) + R"(,"max_tokens":)" + max));
+    EXPECT_EQ(Json(*messages).at("stop_reason"), whole ? "tool_use" : "max_tokens") << limit;
+    const auto responses = Ask("/v1/responses", R"({"input":"Hi",)" + std::string(kFlat) +
+                                                    R"(,"max_output_tokens":)" + max + "}");
+    EXPECT_EQ(Json(*responses).at("status"), whole ? "completed" : "incomplete") << limit;
+    EXPECT_EQ(Json(*responses).at("output").at(0).at("status"), whole ? "completed" : "incomplete");
+  }
+}
+
 TEST_F(ToolsTest, ContentIsNullBesideCallsOnly) {
   Write("<tool_call>{\"name\": \"now\"}</tool_call>");
   EXPECT_TRUE(Message(kTools).at("content").is_null());

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "text/dialect/json_calls.h"
 #include "text/dialect/json_scanner.h"
+#include "text/dialect/listed_calls.h"
 #include "text/dialect/literals.h"
 #include "text/dialect/mark_match.h"
 #include "text/dialect/named_calls.h"
@@ -122,6 +123,8 @@ std::unique_ptr<CallReader> NewCallReader(const ToolFormat& format, const ToolSe
     case CallShape::kHarmony:
       return nullptr;
     case CallShape::kPython:
+      if (!format.marked()) return std::make_unique<ListedCalls>(tools);
+      [[fallthrough]];
     case CallShape::kGemma:
       return ReaderOfShape(format, tools);
     default:

@@ -78,6 +78,7 @@ struct Told {
   std::string content, reasoning;
   std::vector<Call> calls;
   std::vector<OutputPiece> pieces;  // neighbours of one kind joined
+  bool ends_with_call = false;
 
   void Add(std::vector<OutputPiece> news) {
     for (OutputPiece& piece : news) {
@@ -129,6 +130,7 @@ inline Told Parse(const Dialect& dialect, std::string_view text, uint32_t cut = 
   std::vector<OutputPiece> pieces;
   parser->Finish(&pieces);
   told.Add(std::move(pieces));
+  told.ends_with_call = parser->ends_with_call();
   VIVACE_CHECK(parser->calls() == static_cast<int32_t>(told.calls.size()));
   return told;
 }

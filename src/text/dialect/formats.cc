@@ -11,6 +11,18 @@ constexpr ToolFormat kFormats[] = {
     {.name = "harmony",
      .template_marks = {"<|channel|>", "<|message|>"},
      .shape = CallShape::kHarmony},
+    // DeepSeek V3.2: encoding/encoding_dsv32.py of deepseek-ai/DeepSeek-V3.2.
+    {.name = "deepseek_v3_2",
+     .template_marks = {"｜DSML｜", "function_calls"},
+     .shape = CallShape::kXml,
+     .section_begin = "<｜DSML｜function_calls>", .section_end = "</｜DSML｜function_calls>",
+     .call_begin = "<｜DSML｜invoke name=\"", .call_end = "</｜DSML｜invoke>",
+     .xml = {.name_begin = "", .name_end = "\">", .key_begin = "<｜DSML｜parameter name=\"",
+             .key_end = ">", .value_begin = "", .value_end = "</｜DSML｜parameter>", .call_end = "",
+             .says_text = "\" string=\"true\"", .says_json = "\" string=\"false\"",
+             .keeps_breaks = true},
+     .spelling = {"<｜DSML｜function_calls>\n", "<｜DSML｜invoke name=\"@\">\n",
+                  "</｜DSML｜invoke>\n", "", "</｜DSML｜function_calls>", "deepseek_xml"}},
     // DeepSeek V3, R1: the name behind the type, arguments in a fence.
     {.name = "deepseek",
      .template_marks = {"<｜tool▁call▁begin｜>", "```json"},
@@ -55,6 +67,16 @@ constexpr ToolFormat kFormats[] = {
      .name_rule = {.after = "", .before = {"[CALL_ID]", "[ARGS]"}},
      .spelling = {"[TOOL_CALLS][", R"({"name": "@", "arguments": )", "}", ", ", "]"},
      .short_ids = true},
+    // MiniMax M2, M2.1, M2.5: docs/tool_calling_guide.md of MiniMax-AI/MiniMax-M2.5.
+    {.name = "minimax",
+     .template_marks = {"<minimax:tool_call>", ""},
+     .shape = CallShape::kXml,
+     .section_begin = "<minimax:tool_call>", .section_end = "</minimax:tool_call>",
+     .call_begin = "<invoke name=\"", .call_end = "</invoke>",
+     .xml = {.name_begin = "", .name_end = "\">", .key_begin = "<parameter name=\"",
+             .key_end = "\">", .value_begin = "", .value_end = "</parameter>", .call_end = ""},
+     .spelling = {"<minimax:tool_call>\n", "<invoke name=\"@\">\n", "</invoke>\n", "",
+                  "</minimax:tool_call>", "minimax_xml"}},
     // GLM 4.5.
     {.name = "glm",
      .template_marks = {"<tool_call>", "<arg_key>"},
@@ -125,6 +147,12 @@ constexpr ToolFormat kFormats[] = {
      .shape = CallShape::kJson,
      .call_begin = "<|tool_call|>",
      .spelling = {"<|tool_call|>[", R"({"name": "@", "arguments": )", "}", ", ", "]"}},
+    // Llama 4, and 3.2 where it is prompted so: models/llama4/prompt_format.md of
+    // meta-llama/llama-models, vLLM's tool_chat_template_llama4_pythonic.jinja.
+    {.name = "llama_pythonic",
+     .template_marks = {"[func_name1(", ""},
+     .shape = CallShape::kPython,
+     .spelling = {"", R"({"name": "@", "parameters": )", "}", "; ", ""}},
     // Llama 3.1 and later: the whole answer is the call.
     {.name = "llama3",
      .template_marks = {"<|python_tag|>", ""},

@@ -19,7 +19,8 @@ enum class CallShape : uint8_t {
   kJson,     // {"name": …, "arguments": {…}}, or a list of such; also "parameters", "tool_name"
   kNamed,    // a header that holds the name, then the arguments as a JSON object
   kXml,      // the name, then keys and values between marks of their own
-  kPython,   // name(key=value, …), one or several, maybe in a list; read as a whole
+  kPython,   // name(key=value, …), one or several, maybe in a list, without marks always in one;
+             // read as a whole
   kGemma,    // call:name{key:value}, strings between marks of their own; read as a whole
   kHarmony,  // a message with a recipient; the whole output is messages (harmony_parser.cc)
 };
@@ -32,13 +33,17 @@ struct NameRule {
 };
 
 // The marks inside a kXml call. A value is all between `value_begin` and `value_end`, less one
-// line break at each end.
+// line break at each end where it does not keep them.
 struct XmlMarks {
   std::string_view name_begin = {}, name_end = {};
   std::string_view key_begin = {}, key_end = {};
   std::string_view value_begin = {};  // empty: right behind key_end
   std::string_view value_end = {};
   std::string_view call_end = {};  // empty: the call's own end mark follows
+  // How a key ends, before key_end, where it says itself what its value is: text, or JSON. Empty:
+  // the tool's schema says it.
+  std::string_view says_text = {}, says_json = {};
+  bool keeps_breaks = false;  // line breaks at a value's ends are its own
 };
 
 // How a call is written when a grammar forces one; `@` stands for the name.
@@ -57,7 +62,7 @@ struct ToolFormat {
   std::array<std::string_view, 2> template_marks = {};
   CallShape shape = CallShape::kNone;
   // Marks, empty where there is none. A section holds all calls of a turn. Without any mark a call
-  // is known by its JSON alone, and only where the content or another call begins or ended.
+  // is known by its beginning alone, and only where the content or another call begins or ended.
   std::string_view section_begin = {}, section_end = {};
   std::string_view call_begin = {}, call_end = {};
   std::string_view other_begin = {};  // another opening of a call that models write

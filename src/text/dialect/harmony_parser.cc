@@ -83,11 +83,12 @@ void HarmonyParser::BeginMessage() {
   std::string_view recipient = WordBehind(header_, kRecipient);
   const std::string_view channel = WordBehind(header_, kChannel);
   body_ = true;
-  said_ = false;
+  said_ = whole_call_ = false;
   if (recipient.starts_with(kFunctions)) recipient.remove_prefix(kFunctions.size());
   if (reads_calls_ && IsCallName(recipient)) {
     kind_ = PieceKind::kToolArguments;
     sink_.BeginCall(std::string(recipient));
+    arguments_.emplace();
   } else {
     kind_ = channel == "analysis" ? PieceKind::kReasoning : PieceKind::kContent;
   }
@@ -96,6 +97,7 @@ void HarmonyParser::BeginMessage() {
 
 void HarmonyParser::Say(std::string_view text) {
   const bool first = !std::exchange(said_, true);
+  if (kind_ != PieceKind::kToolArguments) whole_call_ = false;
   switch (kind_) {
     case PieceKind::kReasoning:
       if (first && thought_) sink_.Reasoning("\n");
@@ -109,7 +111,21 @@ void HarmonyParser::Say(std::string_view text) {
       return;
     default:
       sink_.Arguments(text);
+      for (const char c : text) FollowArguments(c);
   }
+}
+
+// Whether the arguments are complete. White space around them does not count.
+void HarmonyParser::FollowArguments(char c) {
+  const bool outside = whole_call_ || (arguments_ && arguments_->AtBegin());
+  if (outside && IsJsonSpace(c)) return;
+  if (!arguments_) {
+    whole_call_ = false;
+    return;
+  }
+  const JsonScanner::Step step = arguments_->Take(c);
+  whole_call_ = step == JsonScanner::Step::kDone;
+  if (step != JsonScanner::Step::kMore) arguments_.reset();
 }
 
 void HarmonyParser::TakeBody(char c) {
@@ -140,9 +156,12 @@ void HarmonyParser::EndMessage() {
 
 void HarmonyParser::Finish(std::vector<OutputPiece>* pieces) {
   sink_.set_pieces(pieces);
+  if (!header_.empty()) whole_call_ = false;
   if (body_) {
     for (const char c : std::exchange(held_, {})) Say({&c, 1});
+    const bool cut = !said_;  // arguments that did not come are none, but not complete
     EndMessage();
+    whole_call_ = whole_call_ && !cut;
     return;
   }
   // A header that was cut says nothing yet, but where it names a function.

@@ -3,10 +3,12 @@
 // of one kind stand on lines of their own. https://cookbook.openai.com/articles/openai-harmony
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "text/dialect/json_scanner.h"
 #include "text/dialect/output_parser.h"
 
 namespace vivace::dialect {
@@ -19,12 +21,14 @@ class HarmonyParser : public OutputParser {
   void Finish(std::vector<OutputPiece>* pieces) override;
   int32_t calls() const override { return calls_; }
   bool reasoning() const override { return body_ && kind_ == PieceKind::kReasoning; }
+  bool ends_with_call() const override { return whole_call_; }
 
  private:
   void TakeHeader(char c);
   void TakeBody(char c);
   void BeginMessage();
   void Say(std::string_view text);
+  void FollowArguments(char c);
   void EndMessage();
 
   bool reads_calls_;
@@ -35,6 +39,8 @@ class HarmonyParser : public OutputParser {
   std::string held_;  // the begin of a mark
   PieceKind kind_ = PieceKind::kContent;
   bool said_ = false;                       // the message has text
+  std::optional<JsonScanner> arguments_;    // of the last call, while they are JSON and go on
+  bool whole_call_ = false;                 // they are complete, and nothing was said since
   bool content_ = false, thought_ = false;  // some was told before this message
 };
 

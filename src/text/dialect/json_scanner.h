@@ -18,6 +18,8 @@ class JsonScanner {
   // The next byte; white space before the value is not the scanner's matter.
   Step Take(char c);
   void Reset() { *this = JsonScanner(); }
+  // Nothing of the value has come.
+  bool AtBegin() const { return state_ == State::kValue && open_.empty(); }
 
  private:
   enum class State : uint8_t {

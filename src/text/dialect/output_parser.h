@@ -38,6 +38,9 @@ class OutputParser {
   virtual int32_t calls() const = 0;
   // What comes next is thought, as far as is known.
   virtual bool reasoning() const = 0;
+  // After Finish: the last that was said is a call whose arguments are complete, and nothing but
+  // marks and white space came behind it. Such an output is whole, however it ended.
+  virtual bool ends_with_call() const = 0;
 };
 
 }  // namespace vivace

@@ -30,6 +30,11 @@ constexpr std::string_view kGlm = "<tool_call>{function-name}\n<arg_key>";
 constexpr std::string_view kKimi = "<|tool_call_begin|><|tool_call_argument_begin|>";
 constexpr std::string_view kLfm2 = "<|tool_call_start|><|tool_call_end|>";
 constexpr std::string_view kPhi4 = "<|tool_call|>[<|/tool_call|>";
+constexpr std::string_view kMiniMax = "<minimax:tool_call>\n<invoke name=\"tool-name-1\">";
+constexpr std::string_view kDsml =
+    "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"$FUNCTION_NAME\">";
+constexpr std::string_view kPythonic =
+    "Use exact format: [func_name1(param1=value1), func_name2(...)]";
 constexpr std::string_view kGeneric = "Tools: ";
 
 struct Sample {
@@ -103,6 +108,48 @@ const std::vector<Sample>& Samples() {
       {"qwen3 coder, JSON after all", kCoder, "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>", "", "", {{"now", "{}"}}},
       {"glm", kGlm, "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Graz</arg_value>\n<arg_key>days</arg_key>\n<arg_value>2</arg_value>\n</tool_call>",
        "", "", {{"weather", "{\"city\": \"Graz\", \"days\": 2}"}}},
+      // From docs/tool_calling_guide.md of MiniMax-M2.5, but for the tools' names.
+      {"minimax", kMiniMax,
+       "Let me help you query the weather.\n<minimax:tool_call>\n<invoke name=\"weather\">\n<parameter name=\"city\">San Francisco</parameter>\n"
+       "<parameter name=\"tags\">[\"\\\"OpenAI\\\" \\\"latest\\\"\"]</parameter>\n</invoke>\n<invoke name=\"weather\">\n<parameter name=\"city\">a < b\n</parameter>\n"
+       "<parameter name=\"days\">2</parameter>\n</invoke>\n</minimax:tool_call>",
+       "Let me help you query the weather.", "",
+       {{"weather", "{\"city\": \"San Francisco\", \"tags\": [\"\\\"OpenAI\\\" \\\"latest\\\"\"]}"}, {"weather", "{\"city\": \"a < b\", \"days\": 2}"}}},
+      {"minimax, no arguments, end marks missing", kMiniMax, "<minimax:tool_call><invoke name=\"now\"></invoke>", "", "", {{"now", "{}"}}},
+      {"minimax with a thought", "<minimax:tool_call></think>", "<think>\nhm\n</think>\n\n<minimax:tool_call>\n<invoke name=\"now\">\n</invoke>\n</minimax:tool_call>",
+       "", "hm", {{"now", "{}"}}},
+      {"minimax, a name that is none", kMiniMax, "<minimax:tool_call><invoke name=\"a b\">", "<minimax:tool_call><invoke name=\"a b\">", "", {}},
+      {"minimax, a parameter goes wrong", kMiniMax,
+       "<minimax:tool_call><invoke name=\"now\"><parameter city>x</invoke></minimax:tool_call>ok", "ok", "", {{"now", "{<parameter city>x"}}},
+      // As encoding_dsv32.py writes them.
+      {"deepseek v3.2", kDsml,
+       "On it.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">\nNew \"York\"\n</｜DSML｜parameter>\n"
+       "<｜DSML｜parameter name=\"days\" string=\"false\">3</｜DSML｜parameter>\n<｜DSML｜parameter name=\"tags\" string=\"false\">[\"a>b\", 1]</｜DSML｜parameter>\n"
+       "</｜DSML｜invoke>\n<｜DSML｜invoke name=\"now\">\n\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+       "On it.", "", {{"weather", "{\"city\": \"\\nNew \\\"York\\\"\\n\", \"days\": 3, \"tags\": [\"a>b\", 1]}"}, {"now", "{}"}}},
+      {"deepseek v3.2, text that looks like a number", kDsml,
+       "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"weather\">\n<｜DSML｜parameter name=\"days\" string=\"true\">3</｜DSML｜parameter>\n"
+       "<｜DSML｜parameter name=\"x\" string=\"false\">many</｜DSML｜parameter>\n<｜DSML｜parameter name=\"note\" string=\"false\">\"n\"</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+       "", "", {{"weather", "{\"days\": \"3\", \"x\": \"many\", \"note\": \"n\"}"}}},
+      {"deepseek v3.2, a kind that is not said", kDsml,
+       "<｜DSML｜function_calls><｜DSML｜invoke name=\"weather\"><｜DSML｜parameter name=\"days\">3</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>",
+       "", "", {{"weather", "{\"days\": 3}"}}},
+      {"deepseek v3.2, cut", kDsml, "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Gr",
+       "", "", {{"weather", "{\"city\": \"Gr"}}},
+      // From models/llama4/prompt_format.md, but for the tools' names.
+      {"llama pythonic", kPythonic, "[weather(city=\"San Francisco\"), weather(city='Seattle', days=7890)]",
+       "", "", {{"weather", "{\"city\": \"San Francisco\"}"}, {"weather", "{\"city\": \"Seattle\", \"days\": 7890}"}}},
+      {"llama pythonic, values", kPythonic, "[weather(city=\"a]) \\\" b\", tags=[1, 'x]', {\"k\": None}], note=\"\", kind=\"\"\"a\"b\"\"\")]\n",
+       "", "", {{"weather", "{\"city\": \"a]) \\\" b\", \"tags\": [1, \"x]\", {\"k\": null}], \"note\": \"\", \"kind\": \"a\\\"b\"}"}}},
+      {"llama pythonic, no arguments", kPythonic, "\n[now( )]", "", "", {{"now", "{}"}}},
+      {"llama pythonic, a list that is an answer", kPythonic, "[1] see (below)", "[1] see (below)", "", {}},
+      {"llama pythonic, a link", kPythonic, "[now](http://x)", "[now](http://x)", "", {}},
+      {"llama pythonic, a function that is no tool", kPythonic, "[later(a=1)]", "[later(a=1)]", "", {}},
+      {"llama pythonic, later in a text", kPythonic, "So: [now()]", "So: [now()]", "", {}},
+      {"llama pythonic, no call after all", kPythonic, "[now(x)] is it", "[now(x)] is it", "", {}},
+      {"llama pythonic, cut", kPythonic, "[weather(city=\"San", "[weather(city=\"San", "", {}},
+      {"llama pythonic, JSON", kPythonic, "{\"name\": \"now\", \"parameters\": {}}", "", "", {{"now", "{}"}}},
+      {"llama pythonic, JSON in a list", kPythonic, "[ {\"name\": \"now\", \"parameters\": {}}]", "", "", {{"now", "{}"}}},
       {"deepseek", kDeepSeek,
        "On it.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n{\"city\": \"x\"}\n```<｜tool▁call▁end｜>\n"
        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
@@ -204,6 +251,23 @@ TEST(OutputParserTest, AnythingGoes) {
                                          "```tool_code\n",
                                          "```",
                                          "now()",
+                                         "[now(",
+                                         "'",
+                                         "\"\"\"",
+                                         ")]",
+                                         "<minimax:tool_call>",
+                                         "<invoke name=\"now\">",
+                                         "<parameter name=\"city\">",
+                                         "</invoke>",
+                                         "</minimax:tool_call>",
+                                         "<｜DSML｜function_calls>",
+                                         "<｜DSML｜invoke name=\"",
+                                         "now\">",
+                                         "<｜DSML｜parameter name=\"a\" string=\"",
+                                         "true\">",
+                                         "false\">",
+                                         "</｜DSML｜parameter>",
+                                         "</｜DSML｜invoke>",
                                          "<|tool_call>",
                                          "call:now{a:1}",
                                          "<tool_call|>",
@@ -215,9 +279,9 @@ TEST(OutputParserTest, AnythingGoes) {
                                          "\\",
                                          "<",
                                          ","};
-  constexpr std::string_view kMarks[] = {kHermes, kLlama,    kMistral, kMistralArgs,
-                                         kCoder,  kDeepSeek, kHarmony, kDeepSeek31,
-                                         kGemma3, kGemma4,   kGlm,     kGeneric};
+  constexpr std::string_view kMarks[] = {kHermes,   kLlama,   kMistral,    kMistralArgs, kCoder,
+                                         kDeepSeek, kHarmony, kDeepSeek31, kGemma3,      kGemma4,
+                                         kGlm,      kGeneric, kMiniMax,    kDsml,        kPythonic};
   uint32_t state = 7;
   const auto random = [&](size_t below) {
     state = state * 1664525u + 1013904223u;
@@ -253,6 +317,59 @@ TEST(OutputParserTest, NewsComeAsEarlyAsTheyAreCertain) {
   EXPECT_THAT(feed("b"), ElementsAre(OutputPiece{PieceKind::kToolArguments, 0, "b", ""}));
 }
 
+// Where its calls are complete an output that was cut is whole.
+TEST(OutputParserTest, OutputsThatEndWithACall) {
+  struct Case {
+    std::string_view marks;
+    std::string_view text;
+    size_t whole_from;  // cut here or later, it ends with a call
+    size_t whole_to;
+  };
+  const auto at = [](std::string_view text, std::string_view mark) {
+    return text.find(mark) + mark.size();
+  };
+  constexpr std::string_view kOne =
+      "<tool_call>\n{\"name\": \"now\", \"arguments\": {\"a\": {}}}\n</tool_call>\n  ";
+  constexpr std::string_view kTwo =
+      "<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>\n<tool_call>{\"name\"";
+  constexpr std::string_view kText =
+      "<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>\nSo";
+  constexpr std::string_view kLaterMember =
+      "<tool_call>{\"name\": \"now\", \"arguments\": {}, \"id\": 1";
+  constexpr std::string_view kXml = "<tool_call><function=now>\n</function>\n</tool_call>";
+  constexpr std::string_view kSection =
+      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+      "<｜tool▁calls▁end｜>";
+  constexpr std::string_view kMessage =
+      "<|channel|>commentary to=functions.now<|message|> {\"a\": 1} <|call|>";
+  constexpr std::string_view kList = "[{\"name\": \"now\", \"arguments\": {}}, {\"name\"";
+  const Case cases[] = {
+      {kHermes, kOne, at(kOne, "{}}"), kOne.size()},
+      {kHermes, kTwo, at(kTwo, "{}"), at(kTwo, "</tool_call>\n")},
+      {kHermes, kText, at(kText, "{}"), at(kText, "</tool_call>\n")},
+      {kHermes, kLaterMember, at(kLaterMember, "{}"), at(kLaterMember, "{}")},
+      {kCoder, kXml, at(kXml, "</function>"), kXml.size()},
+      {kDeepSeek31, kSection, at(kSection, "{}"), kSection.size()},
+      {kHarmony, kMessage, at(kMessage, "1}"), kMessage.size()},
+      {kGeneric, kList, at(kList, "{}"), at(kList, "{}}")},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.text);
+    for (size_t size = 0; size <= c.text.size(); ++size) {
+      const std::string_view text = c.text.substr(0, size);
+      const bool whole = Parse(DialectOf(c.marks), text).ends_with_call;
+      // Inside a mark that may begin another call or end this one nobody knows.
+      const bool in_mark = text.rfind('<') != std::string_view::npos &&
+                           text.find('>', text.rfind('<')) == std::string_view::npos;
+      if (in_mark) continue;
+      EXPECT_EQ(whole, size >= c.whole_from && size <= c.whole_to) << size;
+    }
+  }
+  EXPECT_FALSE(Parse(DialectOf(kHermes), "Hi").ends_with_call);
+  EXPECT_TRUE(Parse(DialectOf(kLfm2), "<|tool_call_start|>[now()]").ends_with_call);
+  EXPECT_FALSE(Parse(DialectOf(kLfm2), "<|tool_call_start|>[now(").ends_with_call);
+}
+
 TEST(OutputParserTest, AThoughtThatThePromptHasOpened) {
   const Dialect dialect = DialectOf("<think>");
   Told told = Parse(dialect, "I see.\n</think>\n\nYes.", 0, ReasoningStart::kOpen);
@@ -279,6 +396,17 @@ TEST(OutputParserTest, ControlTokensThatStandAloneAreNoText) {
   EXPECT_EQ(told.reasoning, "d");
 }
 
+// Llama 4 puts its calls between two control tokens, or leaves them out.
+TEST(OutputParserTest, PythonTokensAroundAList) {
+  const Dialect dialect = DialectOf(kPythonic, {"<|python_start|>", "<|python_end|>"});
+  for (const std::string_view text : {"<|python_start|>[now()]<|python_end|>", "[now()]"}) {
+    const Told told = Parse(dialect, text, 1);
+    EXPECT_EQ(told.content, "") << text;
+    EXPECT_THAT(told.calls, ElementsAre(Call{"now", "{}"})) << text;
+    EXPECT_TRUE(told.ends_with_call) << text;
+  }
+}
+
 TEST(OutputParserTest, WhatWaitsIsBounded) {
   const Dialect dialect = DialectOf(kHermes);
   const std::string spaces(limits::kMaxHeldSpaceBytes * 2, ' ');
@@ -294,6 +422,12 @@ TEST(OutputParserTest, WhatWaitsIsBounded) {
   EXPECT_FALSE(pieces.empty());  // it gave up
   const std::string open(limits::kMaxCallBufferBytes + 1, 'x');
   EXPECT_EQ(Parse(DialectOf(kGemma4), "<|tool_call>" + open).content, "<|tool_call>" + open);
+  const std::string listed = "[now(a=\"" + std::string(limits::kMaxCallBufferBytes, 'x');
+  EXPECT_EQ(Parse(DialectOf(kPythonic), listed).content, listed);
+  const std::string nested = "[now(" + std::string(limits::kMaxArgumentDepth, '[');
+  EXPECT_EQ(Parse(DialectOf(kPythonic), nested).content, nested);
+  const std::string long_name = "[" + std::string(limits::kMaxToolNameBytes + 1, 'n');
+  EXPECT_EQ(Parse(DialectOf(kPythonic), long_name).content, long_name);
   // Nesting: what is deeper than allowed is kept as it was written.
   const std::string deep(limits::kMaxArgumentDepth + 1, '[');
   const Told told = Parse(dialect, "<tool_call>{\"name\":\"now\",\"arguments\":{\"a\":" + deep);

@@ -24,7 +24,8 @@ TaggedParser::TaggedParser(const Dialect& dialect, ReasoningStart start,
     AddMark(&section_marks_, format.call_begin, Does::kOpenCall);
     AddMark(&section_marks_, format.section_end, Does::kCloseSection);
     // Shapes that are read as a whole have taken their end mark.
-    const bool whole = format.shape == CallShape::kPython || format.shape == CallShape::kGemma;
+    const bool python = format.shape == CallShape::kPython && format.marked();
+    const bool whole = python || format.shape == CallShape::kGemma;
     if (!whole) AddMark(&after_marks_, format.call_end, Does::kEndCall);
     AddMark(&broken_marks_, format.call_end, Does::kEndCall);
   }
@@ -198,8 +199,9 @@ void TaggedParser::ContentByte(char c) {
     if (space_.size() > limits::kMaxHeldSpaceBytes) sink_.Content(std::exchange(space_, {}));
     return;
   }
-  const bool unmarked =
-      tools_ != nullptr && !dialect_.tools->marked() && dialect_.tools->shape == CallShape::kJson;
+  const CallShape shape = dialect_.tools->shape;
+  const bool unmarked = tools_ != nullptr && !dialect_.tools->marked() &&
+                        (shape == CallShape::kJson || shape == CallShape::kPython);
   if (unmarked && at_start_) {
     if (c == '{' || c == '[') {
       raw_ = std::exchange(space_, {});
@@ -274,10 +276,34 @@ void TaggedParser::GiveUpCall() {
   sink_.Content(std::exchange(raw_, {}));
 }
 
+// Behind the calls so far, whose arguments are complete, stands only what closes them.
+bool TaggedParser::SaysNoMore() const {
+  const auto closes = [](std::string_view text) {
+    return text.find_first_not_of(" \n\t\r]}`") == std::string_view::npos;
+  };
+  switch (state_) {
+    case State::kAfterCall:
+      return true;
+    case State::kSection:
+      return closes(raw_) && dialect_.tools->section_end.starts_with(held_);
+    case State::kContent:
+      return at_start_ && held_.empty();
+    case State::kCall:
+      return !reader_->in_call() && closes(raw_);
+    default:
+      return false;
+  }
+}
+
 void TaggedParser::Finish(std::vector<OutputPiece>* pieces) {
   sink_.set_pieces(pieces);
+  const int32_t before = calls_;
+  ends_with_call_ = calls_ > 0 && SaysNoMore();
   if (state_ == State::kCall) {
-    if (!reader_->Finish(&sink_)) sink_.Content(raw_);
+    const bool told = reader_->Finish(&sink_);
+    if (!told) sink_.Content(raw_);
+    // Those that are read as a whole, at the end of the output.
+    ends_with_call_ = ends_with_call_ || (told && calls_ > before);
   } else {
     for (const char c : std::exchange(held_, {})) Release(c);
     if (state_ == State::kSection && !raw_.empty()) sink_.Content(raw_);

@@ -19,6 +19,7 @@ class TaggedParser : public OutputParser {
   void Finish(std::vector<OutputPiece>* pieces) override;
   int32_t calls() const override { return calls_; }
   bool reasoning() const override { return state_ == State::kReasoning; }
+  bool ends_with_call() const override { return ends_with_call_; }
 
  private:
   enum class State : uint8_t {
@@ -57,6 +58,7 @@ class TaggedParser : public OutputParser {
   void GiveUpCall();
   bool BelongsToCall(char c) const;
   void LeaveCall();
+  bool SaysNoMore() const;
   void DropSpace() { space_.clear(); }
 
   const Dialect& dialect_;
@@ -69,6 +71,7 @@ class TaggedParser : public OutputParser {
   bool trim_ = false;      // white space in front is left out
   bool reasoned_ = false;  // the thought at the output's begin is over or was not there
   bool in_section_ = false;
+  bool ends_with_call_ = false;
   std::string held_;   // the begin of a mark
   std::string space_;  // white space that a mark may follow
   std::string raw_;    // of a call that has not begun

@@ -12,8 +12,8 @@ namespace vivace::dialect {
 namespace {
 
 // The value as JSON text if it is JSON (or Python's spelling of a constant) of one of `kinds`;
-// empty if it is not.
-std::string AsJson(std::string_view text, unsigned kinds) {
+// empty if it is not. `strings`: also if it is a string.
+std::string AsJson(std::string_view text, unsigned kinds, bool strings) {
   text = TrimSpace(text);
   if (text == "True") text = "true";
   if (text == "False") text = "false";
@@ -24,7 +24,7 @@ std::string AsJson(std::string_view text, unsigned kinds) {
   if (error) return {};
   const unsigned kind = KindOf(value);
   // A quoted text is a text with quotes where text is allowed: it stands between marks.
-  if ((kinds & kind) == 0 || kind == kStringKind) return {};
+  if ((kinds & kind) == 0 || (kind == kStringKind && !strings)) return {};
   return std::string(text);
 }
 
@@ -75,17 +75,19 @@ CallReader::Step XmlCall::Take(char c, PieceSink* sink) {
 
 // The name ends at its mark; where that is a line break, also at the first other mark.
 CallReader::Step XmlCall::TakeName(char c, PieceSink* sink) {
-  if (marks_.name_end[0] == c) {
+  const std::string_view end = marks_.name_end;
+  if (c == end.back() && name_.ends_with(end.substr(0, end.size() - 1))) {
+    name_.resize(name_.size() + 1 - end.size());
     name_ = std::string(TrimSpace(name_));
     return BeginCall(sink);
   }
-  if (c == '<' && !name_.empty()) {
+  if (c == '<' && end.size() == 1 && !name_.empty()) {
     name_ = std::string(TrimSpace(name_));
     if (BeginCall(sink) == Step::kBad) return Step::kBad;
     return TakeBetween(c, sink);
   }
   name_ += c;
-  return name_.size() <= limits::kMaxToolNameBytes ? Step::kMore : Step::kBad;
+  return name_.size() < limits::kMaxToolNameBytes + end.size() ? Step::kMore : Step::kBad;
 }
 
 CallReader::Step XmlCall::BeginCall(PieceSink* sink) {
@@ -138,13 +140,29 @@ CallReader::Step XmlCall::TakeKey(char c, PieceSink* sink) {
   return Step::kBad;
 }
 
+// What the value is, by its key or else the tool's schema. True: the key has said it.
+bool XmlCall::FindKind() {
+  for (const std::string_view says : {marks_.says_text, marks_.says_json}) {
+    if (says.empty() || !key_.ends_with(says)) continue;
+    key_.resize(key_.size() - says.size());
+    json_ = says == marks_.says_json;
+    kinds_ = json_ ? kAnyKind : kStringKind;
+    listed_ = false;
+    return true;
+  }
+  if (!marks_.says_text.empty() && key_.ends_with('"')) key_.pop_back();
+  return json_ = false;
+}
+
 void XmlCall::BeginValue(PieceSink* sink) {
   held_.clear();
   value_.clear();
   state_ = State::kValue;
   begun_value_ = held_break_ = false;
-  kinds_ = ArgumentKinds(tool_, key_);
-  listed_ = HasListedValues(tool_, key_);
+  if (!FindKind()) {
+    kinds_ = ArgumentKinds(tool_, key_);
+    listed_ = HasListedValues(tool_, key_);
+  }
   streams_ = kinds_ == kStringKind && !listed_;
   std::string text = members_++ > 0 ? ", " : "";
   AppendQuoted(key_, &text);
@@ -170,10 +188,11 @@ CallReader::Step XmlCall::TakeValue(char c, PieceSink* sink) {
 void XmlCall::ValueByte(char c, PieceSink* sink) {
   const bool first = !begun_value_;
   begun_value_ = true;
-  if (first && c == '\n') return;
+  const bool is_break = c == '\n' && !marks_.keeps_breaks;
+  if (first && is_break) return;
   std::string text;
   if (held_break_) text += '\n';
-  held_break_ = c == '\n';
+  held_break_ = is_break;
   if (!held_break_) text += c;
   if (!streams_) {
     value_ += text;
@@ -196,7 +215,7 @@ void XmlCall::EndValue(PieceSink* sink) {
     sink->Arguments("\"");
     return;
   }
-  std::string text = AsJson(value_, kinds_);
+  std::string text = AsJson(value_, kinds_, json_);
   if (text.empty()) AppendQuoted(listed_ ? TrimSpace(value_) : value_, &text);
   sink->Arguments(text);
 }

@@ -1,6 +1,6 @@
-// A call as keys and values between marks: Qwen3-Coder, GLM. The arguments become a JSON object;
-// the tool's schema says of which kind a value is. Values that can only be text go out as they
-// come, others when they are complete.
+// A call as keys and values between marks: Qwen3-Coder, GLM, MiniMax, DeepSeek V3.2. The arguments
+// become a JSON object; the tool's schema says of which kind a value is. Values that can only be
+// text go out as they come, others when they are complete.
 #pragma once
 
 #include <string>
@@ -30,6 +30,7 @@ class XmlCall : public CallReader {
   Step TakeBetween(char c, PieceSink* sink);
   Step TakeKey(char c, PieceSink* sink);
   Step BeginCall(PieceSink* sink);
+  bool FindKind();
   void BeginValue(PieceSink* sink);
   Step TakeValue(char c, PieceSink* sink);
   void ValueByte(char c, PieceSink* sink);
@@ -47,6 +48,7 @@ class XmlCall : public CallReader {
   unsigned kinds_ = 0;        // that the value may be of
   bool streams_ = false;      // the value is text and goes out
   bool listed_ = false;       // it is one of a list
+  bool json_ = false;         // its key says that it is JSON
   bool begun_value_ = false;  // its first byte was seen
   bool held_break_ = false;   // a line break that may be the last byte
   int members_ = 0;
