@@ -116,7 +116,7 @@ void WriteProperty(const ParamRow& row, std::string_view name, std::string descr
                    JsonWriter* w) {
   w->Key(name);
   w->BeginObject();
-  std::visit(TypeWriter{w, !row.null_is_error}, row.field);
+  std::visit(TypeWriter{w, row.default_value != "required"}, row.field);
   WriteDefault(row, w);
   w->KeyString("description", description);
   if (std::holds_alternative<RefusedField>(row.field)) {

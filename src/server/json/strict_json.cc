@@ -4,15 +4,20 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>
 #include <cmath>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/limits.h"
+#include "base/utf8.h"
 
 namespace vivace::server {
 namespace {
 
 using json::error_code;
 using json::string_view;
+
+constexpr size_t kMostNameBytes = 64;  // of a member's name in an error
 
 // Builds the DOM as boost::json::parser does, and adds what that does not check: numbers that
 // overflow to infinity, and how many members were written (to find doubles, which the DOM merges).
@@ -162,40 +167,102 @@ size_t CountMembers(const json::value& value) {
   return count;
 }
 
-tl::unexpected<Error> Broken(size_t at, std::string_view why) {
+// Stops at the first member that an object has already.
+struct TwiceFinder : NullHandler {
+  std::vector<std::set<std::string>> open;
+  std::string key;
+  bool found = false;
+
+  bool on_object_begin(error_code&) {
+    open.emplace_back();
+    return true;
+  }
+  bool on_object_end(size_t, error_code&) {
+    open.pop_back();
+    return true;
+  }
+  bool on_key_part(string_view s, size_t, error_code&) {
+    key.append(s);
+    return true;
+  }
+  bool on_key(string_view s, size_t, error_code& ec) {
+    key.append(s);
+    found = !open.back().insert(key).second;
+    if (found) {
+      ec = json::error::syntax;
+    } else {
+      key.clear();
+    }
+    return !found;
+  }
+};
+
+tl::unexpected<Error> Twice(std::string_view text, std::string_view what) {
+  json::basic_parser<TwiceFinder> parser(Options());
+  error_code ec;
+  parser.write_some(false, text.data(), text.size(), ec);
+  std::string name = utf8::Repair(std::string_view(parser.handler().key).substr(0, kMostNameBytes));
+  return Fail(ErrorCode::kInvalidArgument, "invalid_json", name,
+              "{} has an object with the member \"{}\" twice; give it once", what, name);
+}
+
+// The first byte that is of no character; text.size() if there is none.
+size_t FirstInvalidByte(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const utf8::Decoded next = utf8::Decode(text, at);
+    if (!next.valid) return at;
+    at += next.length;
+  }
+  return text.size();
+}
+
+tl::unexpected<Error> Broken(std::string_view text, std::string_view what, size_t at,
+                             std::string_view why) {
+  const size_t invalid = FirstInvalidByte(text);
+  if (invalid < text.size()) {
+    return Fail(
+        ErrorCode::kInvalidArgument, "invalid_json", "",
+        "{} is not UTF-8: byte {} (0x{:02x}) is of no character; send JSON encoded as UTF-8", what,
+        invalid, static_cast<unsigned char>(text[invalid]));
+  }
+  if (text.starts_with("\xEF\xBB\xBF")) {
+    return Fail(ErrorCode::kInvalidArgument, "invalid_json", "",
+                "{} begins with a byte order mark; leave it out", what);
+  }
+  if (at == text.size()) {
+    return Fail(ErrorCode::kInvalidArgument, "invalid_json", "",
+                "{} is not valid JSON: it ends at byte {}, before the value is complete", what, at);
+  }
   return Fail(ErrorCode::kInvalidArgument, "invalid_json", "",
-              "the body is not valid JSON: {} at byte {}", why, at);
+              "{} is not valid JSON: {} at byte {}", what, why, at);
 }
 
 }  // namespace
 
-Result<json::value> ParseStrictJson(std::string_view text) {
+Result<json::value> ParseStrictJson(std::string_view text, std::string_view what) {
   if (text.empty()) {
-    return Fail(ErrorCode::kInvalidArgument, "invalid_json", "",
-                "the body is empty; send a JSON object");
+    return Fail(ErrorCode::kInvalidArgument, "invalid_json", "", "{} is empty; send a JSON object",
+                what);
   }
   json::basic_parser<DomBuilder> parser(Options());
   error_code ec;
   const size_t used = parser.write_some(false, text.data(), text.size(), ec);
   if (ec == json::error::too_deep) {
     return Fail(ErrorCode::kInvalidArgument, "invalid_json", "",
-                "the body is nested deeper than {} levels", limits::kJsonDepth);
+                "{} is nested deeper than {} levels", what, limits::kJsonDepth);
   }
   if (ec) {
-    return Broken(FailingByte(text),
+    return Broken(text, what, FailingByte(text),
                   parser.handler().overflow() ? "a number too large to represent" : ec.message());
   }
   for (size_t i = used; i < text.size(); ++i) {
     if (std::string_view(" \t\r\n").find(text[i]) == std::string_view::npos) {
-      return Broken(i, "extra data after the value");
+      return Broken(text, what, i, "extra data after the value");
     }
   }
   const size_t members = parser.handler().members();
   json::value value = parser.handler().Release();
-  if (CountMembers(value) != members) {
-    return Fail(ErrorCode::kInvalidArgument, "invalid_json", "",
-                "the body has an object with the same member twice");
-  }
+  if (CountMembers(value) != members) return Twice(text, what);
   return value;
 }
 

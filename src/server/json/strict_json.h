@@ -14,7 +14,8 @@ namespace vivace::server {
 namespace json = boost::json;
 
 // The error (kInvalidArgument, "invalid_json") names the byte where reading stopped and why.
-Result<json::value> ParseStrictJson(std::string_view text);
+// `what`: what the text is, in a sentence.
+Result<json::value> ParseStrictJson(std::string_view text, std::string_view what = "the body");
 
 // What a value is, as a message names it: "a string", "an object", "null".
 std::string_view KindName(const json::value& value);

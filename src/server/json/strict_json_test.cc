@@ -30,13 +30,27 @@ TEST(StrictJson, ReadsValues) {
 TEST(StrictJson, NamesByteAndReason) {
   EXPECT_THAT(MessageOf(""), HasSubstr("empty"));
   EXPECT_THAT(MessageOf("{:"), HasSubstr("syntax error at byte 1"));
-  EXPECT_THAT(MessageOf("{\"model\":\"m\""), HasSubstr("incomplete JSON at byte 12"));
+  EXPECT_THAT(MessageOf("{\"model\":\"m\""),
+              HasSubstr("ends at byte 12, before the value is complete"));
   EXPECT_THAT(MessageOf("{}garbage"), HasSubstr("extra data after the value at byte 2"));
   EXPECT_THAT(MessageOf("{\"a\":NaN}"), HasSubstr("at byte 5"));
   EXPECT_THAT(MessageOf("{\"a\":1e400}"), HasSubstr("too large"));
   // Far into the text: past the first piece of the search.
   EXPECT_THAT(MessageOf(std::string(1, '[') + std::string(9000, ' ') + "}"),
               HasSubstr("at byte 9001"));
+}
+
+TEST(StrictJson, SaysWhatIsNoSyntax) {
+  EXPECT_THAT(MessageOf("{\"a\":\"\xFF\"}"), HasSubstr("not UTF-8: byte 6 (0xff)"));
+  EXPECT_THAT(MessageOf("{\"a\":\"\xC3\"}"), HasSubstr("not UTF-8: byte 6 (0xc3)"));
+  EXPECT_THAT(MessageOf("{\"a\":\"\xED\xA0\x80\"}"), HasSubstr("not UTF-8: byte 6"));
+  EXPECT_THAT(MessageOf("\xFF\xFE{"), HasSubstr("not UTF-8: byte 0"));
+  EXPECT_THAT(MessageOf("\xEF\xBB\xBF{}"), HasSubstr("byte order mark"));
+  EXPECT_THAT(MessageOf("{\"a\":{\"b\":1,\"c\":{\"b\":2},\"\\u0062\":3}}"),
+              HasSubstr("the member \"b\" twice"));
+  EXPECT_EQ(ParseStrictJson("{\"a\":1,\"a\":2}").error().field, "a");
+  EXPECT_THAT(ParseStrictJson("{", "`guided_json`").error().message,
+              ::testing::StartsWith("`guided_json` is not valid JSON"));
 }
 
 TEST(StrictJson, RefusesWhatOtherParsersBend) {

@@ -9,7 +9,6 @@
 #include "base/limits.h"
 #include "server/openai/described_tools.h"
 #include "server/openai/messages.h"
-#include "server/params/table.h"
 
 namespace vivace::server {
 namespace {
@@ -72,8 +71,9 @@ Status CheckTextFits(std::string_view text, std::string_view field, const Served
 }
 
 Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& model) {
+  const std::string field = params.endpoint == kResponses ? "input" : "messages";
   if (model.chat_template == nullptr) {
-    return Fail(ErrorCode::kUnsupported, "no_chat_template", "messages",
+    return Fail(ErrorCode::kUnsupported, "no_chat_template", field,
                 "this model has no chat template; use /v1/completions");
   }
   ChatRenderInput input;
@@ -97,16 +97,16 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
   input.now = LocalTime();
   auto rendered = model.chat_template->Render(input);
   if (!rendered) {
-    if (rendered.error().field.empty()) rendered.error().field = InputName(params.endpoint);
+    if (rendered.error().field.empty()) rendered.error().field = field;
     return tl::unexpected<Error>(std::move(rendered.error()));
   }
   const ReasoningStart reasoning =
       FindReasoningStart(model.dialect, *rendered, params.continue_final_message);
   const bool generates = params.endpoint != kTokenize && params.endpoint != kCountTokens;
   if (generates && !params.truncate_prompt_tokens) {
-    VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, InputName(params.endpoint), model));
+    VIVACE_RETURN_IF_ERROR(CheckTextFits(rendered->text, field, model));
   } else if (rendered->text.size() > limits::kMaxTokenizeBytes) {
-    return Fail(ErrorCode::kInvalidArgument, "too_long", "messages",
+    return Fail(ErrorCode::kInvalidArgument, "too_long", field,
                 "the messages make {} bytes of text; at most {} are tokenized at once",
                 rendered->text.size(), limits::kMaxTokenizeBytes);
   }

@@ -80,18 +80,21 @@ class MessageReader {
   Status ReadParts(const json::array& parts) {
     json::array out;
     for (const json::value& part : parts) {
+      const std::string path = fmt::format("content[{}]", out.size());
       const json::object* object = part.if_object();
-      if (object == nullptr) return Wrong("content", "has a part that is not an object");
+      if (object == nullptr) {
+        return Wrong(path, fmt::format("must be an object, not {}", KindName(part)));
+      }
       const json::value* type = object->if_contains("type");
-      if (type == nullptr || !type->is_string())
-        return Wrong("content", "has a part without a type");
+      if (type == nullptr || !type->is_string()) {
+        return Wrong(path + ".type", "must be \"text\"; every part needs a type");
+      }
       if (type->get_string() != "text") {
-        return Wrong("content",
-                     "has a part that is not of type \"text\"; this model reads text only");
+        return Wrong(path + ".type", "is not \"text\"; this model reads text only");
       }
       const json::value* part_text = object->if_contains("text");
       if (part_text == nullptr || !part_text->is_string()) {
-        return Wrong("content", "has a text part without a \"text\" string");
+        return Wrong(path + ".text", "must be a string; a text part needs it");
       }
       out.push_back({{"type", "text"}, {"text", *part_text}});
     }
@@ -102,7 +105,9 @@ class MessageReader {
   Status CopyString(std::string_view name) {
     const json::value* value = Find(name);
     if (value == nullptr) return {};
-    if (!value->is_string()) return Wrong(name, "must be a string");
+    if (!value->is_string()) {
+      return Wrong(name, fmt::format("must be a string, not {}", KindName(*value)));
+    }
     out_[name] = *value;
     return {};
   }
@@ -118,34 +123,40 @@ class MessageReader {
   Status ReadToolCalls() {
     const json::value* calls = Find("tool_calls");
     if (calls == nullptr) return {};
-    if (!calls->is_array() || !assistant_) {
-      return Wrong("tool_calls", "must be a list, and only an assistant has it");
+    if (!assistant_) return Wrong("tool_calls", "belongs to messages of the assistant only");
+    if (!calls->is_array()) {
+      return Wrong("tool_calls", fmt::format("must be a list, not {}", KindName(*calls)));
     }
     if (calls->get_array().empty()) return {};
-    if (calls->get_array().size() > limits::kMaxTools) return Wrong("tool_calls", "is too long");
+    if (calls->get_array().size() > limits::kMaxTools) {
+      return Wrong("tool_calls", fmt::format("has {} calls; at most {} are allowed",
+                                             calls->get_array().size(), limits::kMaxTools));
+    }
     json::array out;
     for (const json::value& call : calls->get_array()) {
-      VIVACE_ASSIGN(json::object read, ReadToolCall(call));
+      VIVACE_ASSIGN(json::object read,
+                    ReadToolCall(call, fmt::format("tool_calls[{}]", out.size())));
       out.push_back(std::move(read));
     }
     out_["tool_calls"] = std::move(out);
     return {};
   }
 
-  Result<json::object> ReadToolCall(const json::value& call) const {
+  Result<json::object> ReadToolCall(const json::value& call, const std::string& path) const {
     const json::object* object = call.if_object();
     const json::value* function = object != nullptr ? object->if_contains("function") : nullptr;
     if (function == nullptr || !function->is_object()) {
-      return Wrong("tool_calls", "has a call without a \"function\" object");
+      return Wrong(path, "needs a \"function\", which is an object");
     }
     const json::value* name = function->get_object().if_contains("name");
     if (name == nullptr || !name->is_string()) {
-      return Wrong("tool_calls", "has a function without a \"name\"");
+      return Wrong(path + ".function.name", "must be a string");
     }
     json::object function_out;
     function_out["name"] = *name;
     VIVACE_ASSIGN(function_out["arguments"],
-                  ReadArguments(function->get_object().if_contains("arguments")));
+                  ReadArguments(function->get_object().if_contains("arguments"),
+                                path + ".function.arguments"));
     json::object out;
     const json::value* id = object->if_contains("id");
     if (id != nullptr && id->is_string()) out["id"] = *id;
@@ -155,14 +166,14 @@ class MessageReader {
   }
 
   // A JSON text in OpenAI's API; templates want the object.
-  Result<json::value> ReadArguments(const json::value* arguments) const {
+  Result<json::value> ReadArguments(const json::value* arguments, const std::string& path) const {
     if (arguments == nullptr || arguments->is_null()) return json::value(json::object());
     if (arguments->is_object()) return *arguments;
-    if (!arguments->is_string()) return Wrong("tool_calls", "has arguments that are not a string");
+    if (!arguments->is_string()) return Wrong(path, "must be a string, the text of a JSON object");
     if (arguments->get_string().empty()) return json::value(json::object());
     auto parsed = ParseStrictJson(arguments->get_string());
     if (!parsed || !parsed->is_object()) {
-      return Wrong("tool_calls", "has arguments that are not the text of a JSON object");
+      return Wrong(path, "is not the text of a JSON object");
     }
     return std::move(*parsed);
   }

@@ -70,17 +70,17 @@ TEST(Messages, ErrorsNameTheMember) {
       {R"([{"role":"user"}])", "messages[0].content"},
       {R"([{"role":"user","content":null}])", "messages[0].content"},
       {R"([{"role":"user","content":{"a":1}}])", "messages[0].content"},
-      {R"([{"role":"user","content":["x"]}])", "messages[0].content"},
-      {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content"},
+      {R"([{"role":"user","content":["x"]}])", "messages[0].content[0]"},
+      {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0].text"},
       {R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}])",
-       "messages[0].content"},
+       "messages[0].content[0].type"},
       {R"([{"role":"user","content":"x","name":5}])", "messages[0].name"},
       {R"([{"role":"user","content":"x","tool_calls":[{}]}])", "messages[0].tool_calls"},
-      {R"([{"role":"assistant","tool_calls":[{}]}])", "messages[0].tool_calls"},
+      {R"([{"role":"assistant","tool_calls":[{}]}])", "messages[0].tool_calls[0]"},
       {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"x"}}]}])",
-       "messages[0].tool_calls"},
+       "messages[0].tool_calls[0].function.arguments"},
       {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"[]"}}]}])",
-       "messages[0].tool_calls"},
+       "messages[0].tool_calls[0].function.arguments"},
   };
   for (const Bad& bad : cases) {
     const auto messages = Normalize(bad.text);

@@ -5,9 +5,15 @@
 #include "server/json/strict_json.h"
 #include "server/openai/output_rules.h"
 #include "server/params/readers.h"
+#include "server/params/table.h"
 
 namespace vivace::server {
 namespace {
+
+// Chat's parameter has no effect, by the name that the client wrote.
+Status Report(std::string_view name, RequestParams* params) {
+  return ReportIgnored(ClientName(params->endpoint, name), params);
+}
 
 Status AddBudget(const OutputReading& reading, const ServedModel& model, RequestParams* params,
                  OutputConstraints* out) {
@@ -18,7 +24,7 @@ Status AddBudget(const OutputReading& reading, const ServedModel& model, Request
   const bool known =
       dialect.reasoning_end_token >= 0 && (open || dialect.reasoning_begin_token >= 0);
   if (dialect.reasoning == nullptr || (!known && !closed)) {
-    return ReportIgnored("thinking_token_budget", params);
+    return Report("thinking_token_budget", params);
   }
   if (closed) return {};
   out->thinking_budget = params->thinking_token_budget;
@@ -96,9 +102,9 @@ Result<std::shared_ptr<const CompiledGrammar>> Compile(const OutputGrammar& gram
 // Where nobody asked for obedient arguments, schemas are help: without them the request is served.
 Status ReportFreeArguments(RequestParams* params) {
   if (!params->grammar && !params->parallel_tool_calls) {
-    VIVACE_RETURN_IF_ERROR(ReportIgnored("parallel_tool_calls", params));
+    VIVACE_RETURN_IF_ERROR(Report("parallel_tool_calls", params));
   }
-  return ReportIgnored("tools.parameters", params);
+  return Report("tools.parameters", params);
 }
 
 Status AddGrammar(const OutputReading& reading, const ServedModel& model, RequestParams* params,
@@ -118,7 +124,7 @@ Status AddGrammar(const OutputReading& reading, const ServedModel& model, Reques
   auto grammar = GrammarOf(*params, reading, model, wanted, /*schemas=*/true);
   if (!grammar) {
     const bool bound = reading.tools != nullptr && !params->parallel_tool_calls;
-    return bound ? ReportIgnored("parallel_tool_calls", params) : Status();
+    return bound ? Report("parallel_tool_calls", params) : Status();
   }
   if (model.grammar == nullptr) {
     if (!params->grammar && !obey) return {};

@@ -102,7 +102,7 @@ Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& m
   VIVACE_ASSIGN(RenderedChat chat, RenderChat(*params, model));
   const ChatTemplate& used = *model.chat_template;
   if (params->reasoning_effort != nullptr && !KnowsReasoningEffort(used)) {
-    params->ignored.emplace_back("reasoning_effort");
+    params->ignored.emplace_back(ClientName(params->endpoint, "reasoning_effort"));
   }
   if (params->thinking == true && !KnowsThinking(used)) {
     params->ignored.emplace_back("thinking");
@@ -240,11 +240,13 @@ GenerationRequest PreparedRequest::EngineRequest(size_t i, int32_t max_model_len
 }
 
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
-                                                           const ServedModel& model) {
+                                                           const ServedModel& model,
+                                                           EarlyWishes* early) {
   auto request = std::make_unique<PreparedRequest>();
   RequestParams& params = request->params;
   json::value dom;
   VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, body, model, &dom, &params));
+  if (early != nullptr) *early = {params.deadline_ms, params.max_queue_ms, params.request_id};
   if (params.conversation()) {
     VIVACE_ASSIGN(RenderedChat chat, RenderAndReport(&params, model));
     request->prompts.push_back(std::move(chat.ids));

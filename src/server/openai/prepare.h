@@ -3,7 +3,9 @@
 // adds a logarithm), refused early where a prompt cannot fit.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +33,17 @@ struct PreparedRequest {
   GenerationRequest EngineRequest(size_t i, int32_t max_model_len) const;
 };
 
+// What of a request counts before it is prepared.
+struct EarlyWishes {
+  std::optional<int64_t> deadline_ms;
+  std::optional<int64_t> max_queue_ms;
+  std::string request_id;
+};
+
+// `early`: filled as soon as the body is read, also where what follows fails; may be null.
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
-                                                           const ServedModel& model);
+                                                           const ServedModel& model,
+                                                           EarlyWishes* early = nullptr);
 
 // Cuts a prompt as truncate_prompt_tokens says, and notes how much; `room`: tokens that fit.
 void TruncatePrompt(int32_t room, std::vector<TokenId>* ids, RequestParams* params);

@@ -7,22 +7,31 @@ namespace {
 
 // A string or a list of strings, or of objects with a "text" as Cohere's clients send them.
 Status ReadTexts(std::string_view name, const json::value& value, std::vector<std::string>* texts) {
-  constexpr std::string_view kShapes = "a string or a list of strings";
-  const auto add = [&](const json::value& item) -> Status {
-    const json::value* text = &item;
-    if (const auto* object = item.if_object()) text = object->if_contains("text");
-    if (text == nullptr || !text->is_string()) return WrongType(name, kShapes, item);
-    texts->emplace_back(text->get_string());
+  if (const auto* text = value.if_string()) {
+    texts->emplace_back(*text);
     return {};
-  };
+  }
   const auto* list = value.if_array();
-  if (list == nullptr) return value.is_string() ? add(value) : WrongType(name, kShapes, value);
+  if (list == nullptr) {
+    return WrongType(name, "a list of strings, or of objects with a \"text\"", value);
+  }
   if (list->empty()) return WrongValue(name, "is an empty list; give at least one text");
   if (list->size() > limits::kMaxScoredTexts) {
     return WrongValue(name, fmt::format("has {} texts; at most {} are allowed", list->size(),
                                         limits::kMaxScoredTexts));
   }
-  for (const auto& item : *list) VIVACE_RETURN_IF_ERROR(add(item));
+  for (const auto& item : *list) {
+    const auto path = [&] { return fmt::format("{}[{}]", name, texts->size()); };
+    const auto* object = item.if_object();
+    const json::value* text = object == nullptr ? &item : object->if_contains("text");
+    if (text == nullptr) return WrongValue(path(), "needs a \"text\", which is a string");
+    if (!text->is_string() && object != nullptr) {
+      return WrongType(path() + ".text", "a string", *text);
+    }
+    if (!text->is_string())
+      return WrongType(path(), "a string, or an object with a \"text\"", *text);
+    texts->emplace_back(text->get_string());
+  }
   return {};
 }
 

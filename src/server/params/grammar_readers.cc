@@ -40,9 +40,9 @@ Status TakeText(std::string_view name, Kind kind, const json::value& value, Requ
 Result<std::string> JsonOf(std::string_view name, const json::value& value) {
   if (!value.is_string()) return json::serialize(value);
   const std::string_view text = value.get_string();
-  if (auto parsed = ParseStrictJson(text); !parsed) {
-    return WrongValue(name,
-                      fmt::format("is a string that is not JSON: {}", parsed.error().message));
+  if (auto parsed = ParseStrictJson(text, fmt::format("`{}`", name)); !parsed) {
+    parsed.error().field = std::string(name);
+    return tl::unexpected<Error>(std::move(parsed.error()));
   }
   return std::string(text);
 }
@@ -77,7 +77,9 @@ Status ReadChoice(std::string_view name, const json::value& value, const ParamCo
   }
   GrammarSpec spec = Spec(Kind::kChoice);
   for (const auto& choice : *list) {
-    if (!choice.is_string()) return WrongType(name, "a list of strings", choice);
+    if (!choice.is_string()) {
+      return WrongType(fmt::format("{}[{}]", name, spec.choices.size()), "a string", choice);
+    }
     spec.choices.emplace_back(choice.get_string());
   }
   return Take(name, std::move(spec), params);
@@ -121,14 +123,20 @@ Status ReadResponseFormat(std::string_view name, const json::value& value,
                       "structural_tag are supported");
   }
   const auto* outer = object->if_contains("json_schema");
+  // text.format and output_config.format have no inner object; they were given one.
+  const bool flat = name.ends_with(".format");
   // Some clients put the schema straight into response_format.
   const auto* holder = outer == nullptr ? object : outer->if_object();
   const auto* schema = holder == nullptr ? nullptr : holder->if_contains("schema");
   if (schema == nullptr || schema->is_null()) {
-    return WrongValue(name, "needs \"json_schema\": {\"name\": ..., \"schema\": {...}}");
+    return WrongValue(name, flat ? "needs a \"schema\", which is an object"
+                                 : "needs \"json_schema\": {\"name\": ..., \"schema\": {...}}");
   }
-  if (schema->is_string())
-    return WrongType("response_format.json_schema.schema", "an object", *schema);
+  if (schema->is_string()) {
+    const bool inner = !flat && outer != nullptr;
+    return WrongType(fmt::format("{}.{}schema", name, inner ? "json_schema." : ""), "an object",
+                     *schema);
+  }
   return ReadJsonSchema(name, *schema, context, params);
 }
 

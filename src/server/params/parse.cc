@@ -88,22 +88,21 @@ struct FieldReader {
 Status ReadMember(std::string_view name, const json::value& value, const ParamContext& context,
                   RequestParams* params) {
   const ParamRow* row = FindParam(name, context.endpoint);
-  if (row == nullptr) {
-    return value.is_null() ? Status() : ReportIgnored(name, params);
-  }
-  if (value.is_null()) {
-    if (!row->null_is_error) return {};
-    return WrongValue(name, "must not be null; leave it out or give a value");
-  }
+  if (value.is_null()) return {};
+  if (row == nullptr) return ReportIgnored(name, params);
   if (name == row->alias) params->renamed.push_back({std::string(name), std::string(row->name)});
   return ReadParam(*row, name, value, context, params);
 }
 
 // A parameter under its name and its alias at once has no one meaning.
 Status RefuseBothNames(const json::object& body, Endpoint endpoint) {
+  const auto given = [&](std::string_view name) {
+    const json::value* value = body.if_contains(name);
+    return value != nullptr && !value->is_null();
+  };
   for (const ParamRow& row : ParamTable()) {
     if (row.alias.empty() || (row.endpoints & endpoint) == 0) continue;
-    if (body.contains(row.name) && body.contains(row.alias)) {
+    if (given(row.name) && given(row.alias)) {
       return WrongValue(row.alias,
                         fmt::format("is another name of `{}`; give one of them", row.name));
     }
@@ -164,6 +163,25 @@ Status RequireInput(const RequestParams& params) {
 std::string_view InputName(Endpoint endpoint) {
   if (endpoint == kResponses) return "input";
   return (endpoint & kConversations) != 0 ? "messages" : "prompt";
+}
+
+std::string_view ClientName(Endpoint endpoint, std::string_view name) {
+  struct Spelling {
+    EndpointSet endpoints;
+    std::string_view chat, theirs;
+  };
+  constexpr EndpointSet kAnthropic = kMessages | kCountTokens;
+  static constexpr Spelling kSpellings[] = {
+      {kAnthropic, "parallel_tool_calls", "tool_choice.disable_parallel_tool_use"},
+      {kAnthropic, "reasoning_effort", "output_config.effort"},
+      {kAnthropic, "thinking_token_budget", "thinking.budget_tokens"},
+      {kAnthropic, "tools.parameters", "tools.input_schema"},
+      {kResponses, "reasoning_effort", "reasoning.effort"},
+  };
+  for (const Spelling& spelling : kSpellings) {
+    if ((spelling.endpoints & endpoint) != 0 && spelling.chat == name) return spelling.theirs;
+  }
+  return name;
 }
 
 Status CheckStrict(const Reports& reports) {

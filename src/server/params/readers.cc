@@ -21,10 +21,10 @@ std::optional<int64_t> AsInteger(const json::value& value) {
 }
 
 Result<TokenId> ReadTokenId(std::string_view name, const json::value& value, int32_t vocab) {
-  if (!value.is_int64() && !value.is_uint64()) return WrongType(name, "a list of token ids", value);
+  if (!value.is_int64() && !value.is_uint64()) return WrongType(name, "a token id", value);
   const auto id = AsInteger(value);
   if (!id || *id < 0 || *id >= vocab) {
-    return WrongValue(name, fmt::format("has the token id {}; ids of this model are 0 to {}",
+    return WrongValue(name, fmt::format("is {}; token ids of this model are 0 to {}",
                                         json::serialize(value), vocab - 1));
   }
   return static_cast<TokenId>(*id);
@@ -35,7 +35,14 @@ Result<std::vector<TokenId>> ReadTokenIds(std::string_view name, const json::arr
   std::vector<TokenId> ids;
   ids.reserve(list.size());
   for (const auto& item : list) {
-    VIVACE_ASSIGN(const TokenId id, ReadTokenId(name, item, vocab));
+    // Lists are long: the name of an item is made for those that are refused.
+    const int64_t* known = item.if_int64();
+    if (known != nullptr && *known >= 0 && *known < vocab) {
+      ids.push_back(static_cast<TokenId>(*known));
+      continue;
+    }
+    VIVACE_ASSIGN(const TokenId id,
+                  ReadTokenId(fmt::format("{}[{}]", name, ids.size()), item, vocab));
     ids.push_back(id);
   }
   return ids;
@@ -92,11 +99,15 @@ Status ReadPrompt(std::string_view name, const json::value& value, const ParamCo
                       fmt::format("has {} prompts; at most {} are allowed", list->size(), most));
   }
   for (const auto& item : *list) {
-    if (item.kind() != list->front().kind()) return WrongType(name, kPromptShapes, item);
+    const std::string path = fmt::format("{}[{}]", name, params->prompts.size());
+    if (item.kind() != list->front().kind()) {
+      const bool texts = list->front().is_string();
+      return WrongType(path, texts ? "a string like the first" : "a list of token ids", item);
+    }
     if (const auto* text = item.if_string()) {
       params->prompts.emplace_back(std::string(*text));
     } else {
-      VIVACE_ASSIGN(auto ids, ReadTokenIds(name, item.get_array(), context.vocab));
+      VIVACE_ASSIGN(auto ids, ReadTokenIds(path, item.get_array(), context.vocab));
       params->prompts.emplace_back(std::move(ids));
     }
   }
@@ -120,8 +131,12 @@ Status ReadTokens(std::string_view name, const json::value& value, const ParamCo
 
 Status ReadStop(std::string_view name, const json::value& value, const ParamContext&,
                 RequestParams* params) {
+  const auto* list = value.if_array();
   const auto add = [&](const json::value& item) -> Status {
     const auto* text = item.if_string();
+    if (text == nullptr && list != nullptr) {
+      return WrongType(fmt::format("{}[{}]", name, params->stop.size()), "a string", item);
+    }
     if (text == nullptr) return WrongType(name, "a string or a list of strings", item);
     if (text->empty()) return WrongValue(name, "must not hold an empty string");
     if (text->size() > limits::kMaxStopStringBytes) {
@@ -131,7 +146,6 @@ Status ReadStop(std::string_view name, const json::value& value, const ParamCont
     params->stop.emplace_back(*text);
     return {};
   };
-  const auto* list = value.if_array();
   if (list == nullptr) return add(value);
   if (list->size() > limits::kMaxStopStrings) {
     return WrongValue(name, fmt::format("has {} strings; at most {} are allowed", list->size(),
@@ -176,7 +190,9 @@ Status ReadBadWords(std::string_view name, const json::value& value, const Param
   }
   for (const auto& item : *list) {
     const auto* text = item.if_string();
-    if (text == nullptr) return WrongType(name, "a list of strings", item);
+    if (text == nullptr) {
+      return WrongType(fmt::format("{}[{}]", name, params->bad_words.size()), "a string", item);
+    }
     if (text->empty()) return WrongValue(name, "must not hold an empty string");
     if (text->size() > limits::kMaxStopStringBytes) {
       return WrongValue(name, fmt::format("has a word of {} bytes; at most {} are allowed",
@@ -204,7 +220,7 @@ Status ReadLogitBias(std::string_view name, const json::value& value, const Para
       return WrongValue(name, fmt::format("has a key that is not a token id of this model, 0 to {}",
                                           context.vocab - 1));
     }
-    if (!number.is_number()) return WrongType(name, "an object of token id to number", number);
+    if (!number.is_number()) return WrongType(fmt::format("{}.{}", name, id), "a number", number);
     const double amount = number.to_number<double>();
     if (!(amount >= -100.0 && amount <= 100.0)) {
       return WrongValue(name,
@@ -252,12 +268,13 @@ Status ReadDocuments(std::string_view name, const json::value& value, const Para
     return WrongValue(name, fmt::format("has {} documents; at most {} are allowed", list->size(),
                                         limits::kMaxDocuments));
   }
-  for (const auto& document : *list) {
-    const auto* object = document.if_object();
-    if (object == nullptr) return WrongType(name, "a list of objects", document);
+  for (size_t i = 0; i < list->size(); ++i) {
+    const std::string path = fmt::format("{}[{}]", name, i);
+    const auto* object = (*list)[i].if_object();
+    if (object == nullptr) return WrongType(path, "an object", (*list)[i]);
     for (const auto& [key, text] : *object) {
       if (!text.is_string()) {
-        return WrongType(fmt::format("{}.{}", name, std::string_view(key)), "a string", text);
+        return WrongType(fmt::format("{}.{}", path, std::string_view(key)), "a string", text);
       }
     }
   }

@@ -49,6 +49,40 @@ TEST(Readers, PromptShapes) {
   EXPECT_FALSE(Apply(ReadPrompt, Repeat(limits::kMaxPrompts + 1, "a")).status);
 }
 
+// The item at fault is named, and what it is.
+TEST(Readers, ListsNameTheirItem) {
+  const struct {
+    Reader reader;
+    const char* value;
+    const char* field;
+    const char* message;
+  } cases[] = {
+      {ReadPrompt, R"(["a",1])", "p[1]", "`p[1]` must be a string like the first, not an integer"},
+      {ReadPrompt, R"([1,"a"])", "p[1]", "`p[1]` must be a token id, not a string"},
+      {ReadPrompt, "[[1],[2,1000]]", "p[1][1]",
+       "`p[1][1]` is 1000; token ids of this model are 0 to 999"},
+      {ReadStop, R"(["a",1])", "p[1]", "`p[1]` must be a string, not an integer"},
+      {ReadBadWords, R"([null])", "p[0]", "`p[0]` must be a string, not null"},
+      {ReadChoice, R"(["a",{}])", "p[1]", "`p[1]` must be a string, not an object"},
+      {ReadLogitBias, R"({"5":"x"})", "p.5", "`p.5` must be a number, not a string"},
+      {ReadDocuments, R"([{"a":"b"},{"text":1}])", "p[1].text",
+       "`p[1].text` must be a string, not an integer"},
+      {ReadSecondTexts, R"(["a",1])", "p[1]",
+       "`p[1]` must be a string, or an object with a \"text\", not an integer"},
+      {ReadSecondTexts, R"([{}])", "p[0]", "`p[0]` needs a \"text\", which is a string"},
+      {ReadSecondTexts, R"([{"text":null}])", "p[0].text",
+       "`p[0].text` must be a string, not null"},
+      {ReadSecondTexts, "5", "p",
+       "`p` must be a list of strings, or of objects with a \"text\", not an integer"},
+  };
+  for (const auto& c : cases) {
+    const Status status = Apply(c.reader, json::parse(c.value)).status;
+    ASSERT_FALSE(status) << c.value;
+    EXPECT_EQ(status.error().field, c.field) << c.value;
+    EXPECT_EQ(status.error().message, c.message) << c.value;
+  }
+}
+
 TEST(Readers, Messages) {
   EXPECT_FALSE(Reads(ReadMessages, "[]"));
   EXPECT_FALSE(Reads(ReadMessages, "{}"));

@@ -1,7 +1,8 @@
 // The one table of request parameters: what parses, validates and documents them. Each row is
 // honoured, refused (400 that names it) or ignored and reported; a member that no row knows is
-// ignored and reported as well. There is no other outcome. Endpoints whose requests have shapes of
-// their own have rows of their own, whose readers bring them to chat's.
+// ignored and reported as well. There is no other outcome. Null means absent, everywhere. Endpoints
+// whose requests have shapes of their own have rows of their own, whose readers bring them to
+// chat's.
 //
 // The table is constant data; every function here is pure and may be called from any thread.
 #pragma once
@@ -68,7 +69,6 @@ struct ParamRow {
       field;
   std::string_view default_value;
   std::string_view doc;
-  bool null_is_error = false;  // otherwise null means absent
 };
 
 std::span<const ParamRow> ParamTable();
@@ -91,6 +91,10 @@ Status CheckStrict(const Reports& reports);
 
 // The name of the input member that is the prompt, for errors.
 std::string_view InputName(Endpoint endpoint);
+
+// What clients of an endpoint with a shape of its own call chat's parameter, for errors and
+// reports.
+std::string_view ClientName(Endpoint endpoint, std::string_view name);
 
 // The table as a markdown page.
 std::string ParamTableMarkdown();

@@ -190,15 +190,18 @@ TEST(ParamTable, NullMeansAbsent) {
   for (const Endpoint endpoint : kEndpoints) {
     for (const ParamRow& row : ParamTable()) {
       if ((row.endpoints & endpoint) == 0) continue;
-      const bool input = row.name == "prompt" || row.name == "tokens" || row.name == "messages" ||
-                         (row.name == "max_tokens" && endpoint == kMessages);
-      const auto params = Parse(endpoint, {{row.name, nullptr}});
-      if (row.null_is_error) {
-        ASSERT_FALSE(params) << row.name;
+      for (const std::string_view name : {row.name, row.alias}) {
+        if (name.empty()) continue;
+        const bool required =
+            row.default_value == "required" || (row.name == "max_tokens" && endpoint == kMessages);
+        const auto params = Parse(endpoint, {{name, nullptr}});
+        if (params) {
+          EXPECT_TRUE(params->ignored.empty() && params->renamed.empty()) << name;
+          continue;
+        }
+        EXPECT_TRUE(required) << name << ": " << params.error().message;
+        EXPECT_EQ(params.error().reason, "missing_parameter") << name;
         EXPECT_EQ(params.error().field, row.name);
-      } else if (!input) {
-        ASSERT_TRUE(params) << row.name << ": " << params.error().message;
-        EXPECT_TRUE(params->ignored.empty()) << row.name;
       }
     }
   }

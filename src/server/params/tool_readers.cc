@@ -28,8 +28,17 @@ const json::value* Find(const json::object& object, std::string_view key) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-Status CheckParameters(const std::string& path, const json::value& parameters) {
-  const std::string field = path + ".parameters";
+// How the client's protocol spells what chat has in a tool.
+struct ToolNames {
+  std::string_view function;  // from a tool to what describes its function
+  std::string_view parameters;
+};
+ToolNames NamesOf(Endpoint endpoint) {
+  if ((endpoint & (kMessages | kCountTokens)) != 0) return {"", ".input_schema"};
+  return {endpoint == kResponses ? "" : ".function", ".parameters"};
+}
+
+Status CheckParameters(const std::string& field, const json::value& parameters) {
   const auto* schema = parameters.if_object();
   if (schema == nullptr) return WrongType(field, "a JSON Schema object", parameters);
   const json::value* type = schema->if_contains("type");
@@ -43,8 +52,8 @@ Status CheckParameters(const std::string& path, const json::value& parameters) {
   return {};
 }
 
-Status CheckFunction(const std::string& path, const json::object& function,
-                     std::set<std::string_view>* names) {
+Status CheckFunction(const std::string& path, const ToolNames& spelling,
+                     const json::object& function, std::set<std::string_view>* names) {
   const json::value* name = function.if_contains("name");
   if (name == nullptr || !name->is_string() || !IsToolName(name->get_string())) {
     return WrongValue(path + ".name",
@@ -65,10 +74,11 @@ Status CheckFunction(const std::string& path, const json::object& function,
     return WrongType(path + ".strict", "a boolean", *strict);
   }
   const json::value* parameters = Find(function, "parameters");
-  return parameters == nullptr ? Status() : CheckParameters(path, *parameters);
+  if (parameters == nullptr) return {};
+  return CheckParameters(path + std::string(spelling.parameters), *parameters);
 }
 
-Status CheckTool(const std::string& path, const json::value& tool,
+Status CheckTool(const std::string& path, const ToolNames& spelling, const json::value& tool,
                  std::set<std::string_view>* names) {
   const auto* object = tool.if_object();
   if (object == nullptr) return WrongType(path, "an object", tool);
@@ -80,7 +90,8 @@ Status CheckTool(const std::string& path, const json::value& tool,
   if (function == nullptr || !function->is_object()) {
     return WrongValue(path, "needs a \"function\", which is an object");
   }
-  return CheckFunction(path + ".function", function->get_object(), names);
+  return CheckFunction(path + std::string(spelling.function), spelling, function->get_object(),
+                       names);
 }
 
 // The name in {"type": "function", "function": {"name": …}}; false: it is something else.
@@ -97,8 +108,9 @@ bool ReadFunctionName(const json::value& value, std::string* out) {
   return true;
 }
 
-Status ReadAllowedTools(std::string_view name, const json::object& choice, RequestParams* params) {
-  const std::string path = fmt::format("{}.allowed_tools", name);
+Status ReadAllowedTools(std::string_view name, const json::object& choice, bool flat,
+                        RequestParams* params) {
+  const std::string path = flat ? std::string(name) : fmt::format("{}.allowed_tools", name);
   const json::value* member = choice.if_contains("allowed_tools");
   const auto* allowed = member == nullptr ? nullptr : member->if_object();
   if (allowed == nullptr) return WrongValue(path, "must be an object with `mode` and `tools`");
@@ -116,7 +128,8 @@ Status ReadAllowedTools(std::string_view name, const json::object& choice, Reque
   for (size_t i = 0; i < list->size(); ++i) {
     if (ReadFunctionName((*list)[i], &names[i])) continue;
     return WrongValue(fmt::format("{}.tools[{}]", path, i),
-                      "must be {\"type\": \"function\", \"function\": {\"name\": …}}");
+                      flat ? "must be {\"type\": \"function\", \"name\": …}"
+                           : "must be {\"type\": \"function\", \"function\": {\"name\": …}}");
   }
   params->allowed_tools = std::move(names);
   params->tool_choice = *mode == "auto" ? ToolChoice::kAuto : ToolChoice::kRequired;
@@ -125,7 +138,7 @@ Status ReadAllowedTools(std::string_view name, const json::object& choice, Reque
 
 }  // namespace
 
-Status ReadTools(std::string_view name, const json::value& value, const ParamContext&,
+Status ReadTools(std::string_view name, const json::value& value, const ParamContext& context,
                  RequestParams* params) {
   const auto* list = value.if_array();
   if (list == nullptr) return WrongType(name, "a list", value);
@@ -135,7 +148,8 @@ Status ReadTools(std::string_view name, const json::value& value, const ParamCon
   }
   std::set<std::string_view> names;
   for (size_t i = 0; i < list->size(); ++i) {
-    VIVACE_RETURN_IF_ERROR(CheckTool(fmt::format("{}[{}]", name, i), (*list)[i], &names));
+    VIVACE_RETURN_IF_ERROR(
+        CheckTool(fmt::format("{}[{}]", name, i), NamesOf(context.endpoint), (*list)[i], &names));
   }
   if (list->empty()) return {};
   const size_t bytes = json::serialize(*list).size();
@@ -149,11 +163,13 @@ Status ReadTools(std::string_view name, const json::value& value, const ParamCon
 
 // "none", "auto", "required", {"type": "function", "function": {"name": …}}, or {"type":
 // "allowed_tools", "allowed_tools": {"mode": …, "tools": [one such object …]}}.
-Status ReadToolChoice(std::string_view name, const json::value& value, const ParamContext&,
+Status ReadToolChoice(std::string_view name, const json::value& value, const ParamContext& context,
                       RequestParams* params) {
-  constexpr std::string_view kWanted =
-      "must be \"none\", \"auto\", \"required\", {\"type\": \"function\", \"function\": "
-      "{\"name\": …}} or {\"type\": \"allowed_tools\", …}";
+  const bool flat = context.endpoint == kResponses;  // it was given chat's inner objects
+  const std::string wanted = fmt::format(
+      "must be \"none\", \"auto\", \"required\", {{\"type\": \"function\", {}}} or "
+      "{{\"type\": \"allowed_tools\", …}}",
+      flat ? "\"name\": …" : "\"function\": {\"name\": …}");
   if (const auto* text = value.if_string()) {
     if (*text == "none") {
       params->tool_choice = ToolChoice::kNone;
@@ -162,15 +178,17 @@ Status ReadToolChoice(std::string_view name, const json::value& value, const Par
     } else if (*text == "required" || *text == "any") {
       params->tool_choice = ToolChoice::kRequired;
     } else {
-      return WrongValue(name, kWanted);
+      return WrongValue(name, wanted);
     }
     return {};
   }
   const auto* object = value.if_object();
   if (object == nullptr) return WrongType(name, "a string or an object", value);
   const json::value* type = object->if_contains("type");
-  if (type != nullptr && *type == "allowed_tools") return ReadAllowedTools(name, *object, params);
-  if (!ReadFunctionName(value, &params->tool_name)) return WrongValue(name, kWanted);
+  if (type != nullptr && *type == "allowed_tools") {
+    return ReadAllowedTools(name, *object, flat, params);
+  }
+  if (!ReadFunctionName(value, &params->tool_name)) return WrongValue(name, wanted);
   params->tool_choice = ToolChoice::kNamed;
   return {};
 }

@@ -1,0 +1,102 @@
+"""What a refused request is told: what is wrong, where, in the client's own names; and never a 500, whatever the body."""
+
+import json
+
+import pytest
+import requests
+
+MESSAGES = [{"role": "user", "content": "Hi"}]
+LEAST = {
+    "/v1/chat/completions": {"messages": MESSAGES, "max_tokens": 1},
+    "/v1/completions": {"prompt": "x", "max_tokens": 1},
+    "/v1/responses": {"input": "Hi", "max_output_tokens": 1},
+    "/v1/messages": {"messages": MESSAGES, "max_tokens": 1},
+    "/v1/messages/count_tokens": {"messages": MESSAGES},
+    "/v1/embeddings": {"input": "x"},
+    "/v1/rerank": {"query": "x", "documents": ["a", "b"]},
+    "/v1/score": {"text_1": "x", "text_2": ["a", "b"]},
+    "/tokenize": {"prompt": "x"},
+    "/detokenize": {"tokens": [1]},
+    "/apply-template": {"messages": MESSAGES},
+}
+
+
+def refusal(server, path, body):
+    """(status, param, message); Anthropic's shape has no param."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    answer = requests.post(server.base + path, data=data, headers={"content-type": "application/json"}, timeout=30)
+    error = answer.json().get("error", {})
+    return answer.status_code, error.get("param"), error.get("message", "")
+
+
+BROKEN = [
+    (b"", "is empty"),
+    (b'{"a":"\xff"}', "not UTF-8: byte 6 (0xff)"),
+    (b"\xef\xbb\xbf{}", "byte order mark"),
+    (b'{"a":1', "ends at byte 6"),
+    (b"{'a':1}", "syntax error at byte 1"),
+    (b'{"a":1,"a":2}', '"a" twice'),
+    (b"{}{}", "extra data after the value at byte 2"),
+    (b"[" * 200, "nested deeper than 64"),
+    (b'{"a":1e999}', "too large to represent at byte"),
+    (b"[]", "must be a JSON object, not a list"),
+]
+
+
+@pytest.mark.parametrize("path", LEAST)
+def test_a_body_that_is_no_request(mini, path):
+    for body, words in BROKEN:
+        status, _, message = refusal(mini, path, body)
+        assert status == 400 and words in message, (body[:20], message)
+
+
+SENTENCES = [
+    ("/v1/chat/completions", {"messages": None}, "messages", "`messages` is required"),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text",
+     "must be a string"),
+    ("/v1/chat/completions", {"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name",
+     "letters, digits"),
+    ("/v1/responses", {"tools": [{"type": "function", "name": "a b"}]}, "tools[0].name", "letters, digits"),
+    ("/v1/responses", {"tool_choice": "x"}, "tool_choice", '{"type": "function", "name": …}'),
+    ("/v1/responses", {"text": {"format": {"type": "json_schema", "name": "s"}}}, "text.format", 'needs a "schema"'),
+    ("/v1/messages", {"tools": [{"name": "a b"}]}, None, "`tools[0].name` must be"),
+    ("/v1/messages/count_tokens", {"tools": [{"name": "f", "input_schema": []}]}, None, "`tools[0].input_schema` must be"),
+    ("/v1/completions", {"prompt": ["a", 1]}, "prompt[1]", "must be a string like the first, not an integer"),
+    ("/v1/completions", {"stop": ["a", 1]}, "stop[1]", "must be a string, not an integer"),
+    ("/v1/embeddings", {"input": [1, -1]}, "input[1]", "is -1; token ids of this model are 0 to"),
+    ("/v1/rerank", {"documents": 5}, "documents", 'a list of strings, or of objects with a "text", not an integer'),
+    ("/v1/rerank", {"documents": [{"title": "x"}]}, "documents[0]", 'needs a "text"'),
+    ("/v1/score", {"text_2": ["a", None]}, "text_2[1]", "not null"),
+    ("/detokenize", {"tokens": ["1"]}, "tokens[0]", "must be a token id, not a string"),
+    ("/v1/completions", {"guided_json": "{"}, "guided_json", "`guided_json` is not valid JSON"),
+]
+
+
+@pytest.mark.parametrize("path, members, param, words", SENTENCES, ids=lambda v: v if isinstance(v, str) and v.startswith("/") else "")
+def test_names_the_place_as_the_client_wrote_it(mini, path, members, param, words):
+    status, named, message = refusal(mini, path, LEAST[path] | members)
+    assert status == 400 and named == param and words in message, (named, message)
+
+
+VALUES = [True, -1, 1.5, 10**30, "", "\x00", [], [[]], [None], {}, {"a": 1}, [{}], [{"type": "x"}]]
+
+
+@pytest.mark.parametrize("path", LEAST)
+def test_any_member_of_any_kind(mini, path):
+    """A value that a member does not take is a 400 that begins with the member's name."""
+    document = requests.get(mini.base + "/openapi.json", timeout=10).json()
+    reference = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    members = document["components"]["schemas"][reference.rsplit("/", 1)[1]]["properties"]
+    session = requests.Session()
+    refused = 0
+    for i, member in enumerate(members):
+        for value in VALUES[i % 3::3]:  # each member a third of them
+            answer = session.post(mini.base + path, json=LEAST[path] | {member: value}, timeout=30)
+            if answer.status_code == 200:
+                continue
+            message = answer.json()["error"]["message"]
+            assert answer.status_code in (400, 404, 503) and len(message) > 20, (member, value, answer.text)
+            refused += 1
+            if answer.json()["error"].get("param") is not None:
+                assert "the body" not in message, (member, value, message)
+    assert refused > 10
