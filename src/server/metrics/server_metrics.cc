@@ -41,13 +41,15 @@ ServerMetrics::ServerMetrics(const std::string& model_name, const CacheFacts& ca
 
 void ServerMetrics::AddEngineFamilies() {
   running_ = registry_.AddGauge("vllm:num_requests_running", "Sequences in the running batch.");
-  waiting_ = registry_.AddGauge("vllm:num_requests_waiting", "Sequences waiting to run.");
+  waiting_ = registry_.AddGauge("vllm:num_requests_waiting",
+                                "Sequences waiting to run, or requests for their grammar.");
   static constexpr const char* kReasons[] = {"capacity", "deferred"};
   for (size_t i = 0; i < waiting_by_reason_.size(); ++i) {
-    waiting_by_reason_[i] = registry_.AddGauge(
-        "vllm:num_requests_waiting_by_reason",
-        "Sequences waiting: for room in the KV cache (capacity), for their turn (deferred).",
-        {{"reason", kReasons[i]}});
+    waiting_by_reason_[i] =
+        registry_.AddGauge("vllm:num_requests_waiting_by_reason",
+                           "Sequences waiting: for room in the KV cache (capacity), for their turn "
+                           "or a grammar (deferred).",
+                           {{"reason", kReasons[i]}});
   }
   kv_usage_ = registry_.AddGauge("vllm:kv_cache_usage_perc", "KV blocks in use, 1 is all.");
   prompt_tokens_ = registry_.AddCounter("vllm:prompt_tokens_total",
@@ -139,6 +141,12 @@ void ServerMetrics::AddRequestFamilies() {
       registry_.AddHistogram("vllm:request_prompt_tokens", "Prompt tokens.", kTokenBounds);
   generation_tokens_per_request =
       registry_.AddHistogram("vllm:request_generation_tokens", "Output tokens.", kTokenBounds);
+  grammar_time = registry_.AddHistogram(
+      "vivace:request_grammar_time_seconds",
+      "Of requests whose grammar was not compiled before: their wait for that.", kRequestBounds);
+  awaiting_grammar =
+      registry_.AddGauge("vivace:num_requests_waiting_for_grammar",
+                         "Of the waiting, requests whose grammar must be compiled first.");
   params_n = registry_.AddHistogram("vllm:request_params_n", "The parameter n.", kChoiceBounds);
   params_max_tokens = registry_.AddHistogram("vllm:request_params_max_tokens",
                                              "The parameter max_tokens.", kTokenBounds);
@@ -190,10 +198,12 @@ void ServerMetrics::CountResponse(int status) {
 
 std::string ServerMetrics::Render(const EngineStats& stats) {
   running_->Set(static_cast<double>(stats.running));
-  waiting_->Set(static_cast<double>(stats.waiting));
-  const int64_t for_room = stats.waiting_for_room > 0 ? stats.waiting : 0;
-  waiting_by_reason_[0]->Set(static_cast<double>(for_room));
-  waiting_by_reason_[1]->Set(static_cast<double>(stats.waiting - for_room));
+  // As in vLLM, those that wait for a grammar are among them.
+  const double waiting = static_cast<double>(stats.waiting) + awaiting_grammar->value();
+  const double for_room = static_cast<double>(stats.waiting_for_room > 0 ? stats.waiting : 0);
+  waiting_->Set(waiting);
+  waiting_by_reason_[0]->Set(for_room);
+  waiting_by_reason_[1]->Set(waiting - for_room);
   const double total = static_cast<double>(stats.blocks_total);
   kv_usage_->Set(total > 0 ? static_cast<double>(stats.blocks_used) / total : 0.0);
   kv_usage_old_->Set(kv_usage_->value());

@@ -60,6 +60,8 @@ class ServerMetrics {
   Histogram* generation_tokens_per_request;
   Histogram* params_n;
   Histogram* params_max_tokens;
+  Histogram* grammar_time;       // requests' wait for their grammar's compilation
+  Gauge* awaiting_grammar;       // of the waiting, those that do so now
   Counter* cached_tokens;        // prompt tokens of ended requests that the cache had
   Counter* deadlines_passed;     // deadline_ms
   Counter* queue_limits_passed;  // max_queue_ms

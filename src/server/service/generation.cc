@@ -327,6 +327,7 @@ RequestRecord Generation::Record() const {
   record.created_s = created_s_;
   record.arrived_ns = context_.arrived_ns;
   record.prepared_ns = prepared_ns_;
+  record.grammar_ns = context_.grammar_ns;
   record.output_tokens = UsageNow().completion_tokens;
   record.choices = static_cast<int32_t>(choices_.size());
   for (const RequestPtr& request : requests_) record.prompts.push_back(RecordOf(*request));

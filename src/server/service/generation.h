@@ -36,6 +36,7 @@ class Generation final : public Answer {
     RequestRecords* records;
     int64_t arrived_ns = 0;  // steady clock, when the headers were in: limits of time count from it
     uint64_t owner = 0;      // who asked
+    int64_t grammar_ns = 0;  // waited for its grammar's compilation
   };
 
   Generation(const Context& context, ExchangePtr exchange,

@@ -183,6 +183,7 @@ void WriteHead(const RequestRecord& record, int64_t now_ns, JsonWriter* w) {
   w->KeyString("path", record.path);
   w->KeyInt("created", record.created_s);
   w->KeyString("state", record.ended_ns != 0                              ? "ended"
+                        : record.prompts.empty() && record.grammar_ns > 0 ? "grammar"
                         : Sum(record, &PromptRecord::scheduled_ns) == 0   ? "waiting"
                         : Sum(record, &PromptRecord::first_token_ns) == 0 ? "prefill"
                                                                           : "decode");
@@ -210,6 +211,7 @@ void WriteHead(const RequestRecord& record, int64_t now_ns, JsonWriter* w) {
   w->Key("times");
   w->BeginObject();
   WriteMs("prepare_ms", parts.prepare_ms, w);
+  WriteMs("grammar_ms", parts.grammar_ms, w);
   WriteMs("queue_ms", parts.queue_ms, w);
   WriteMs("prefill_ms", parts.prefill_ms, w);
   WriteMs("decode_ms", parts.decode_ms, w);
@@ -252,7 +254,8 @@ void AddPrompt(const ActiveRequest& request, size_t left, RequestRecord* record)
 RequestParts PartsOf(const RequestRecord& record, int64_t now_ns) {
   RequestParts parts;
   const int64_t end = record.ended_ns != 0 ? record.ended_ns : now_ns;
-  parts.prepare_ms = Ms(record.prepared_ns - record.arrived_ns);
+  parts.prepare_ms = Ms(record.prepared_ns - record.arrived_ns - record.grammar_ns);
+  if (record.grammar_ns > 0) parts.grammar_ms = Ms(record.grammar_ns);
   parts.total_ms = Ms(end - record.arrived_ns);
   const PromptRecord* prompt = Slowest(record);
   if (prompt == nullptr || prompt->arrived_ns == 0) return parts;
@@ -267,11 +270,9 @@ RequestParts PartsOf(const RequestRecord& record, int64_t now_ns) {
 
 std::string ServerTiming(const RequestParts& parts) {
   std::string value;
-  const std::pair<std::string_view, double> named[] = {{"prepare", parts.prepare_ms},
-                                                       {"queue", parts.queue_ms},
-                                                       {"prefill", parts.prefill_ms},
-                                                       {"decode", parts.decode_ms},
-                                                       {"total", parts.total_ms}};
+  const std::pair<std::string_view, double> named[] = {
+      {"prepare", parts.prepare_ms}, {"grammar", parts.grammar_ms}, {"queue", parts.queue_ms},
+      {"prefill", parts.prefill_ms}, {"decode", parts.decode_ms},   {"total", parts.total_ms}};
   for (const auto& [name, ms] : named) {
     if (ms < 0) continue;
     if (!value.empty()) value += ", ";
@@ -282,12 +283,20 @@ std::string ServerTiming(const RequestParts& parts) {
 
 std::string WhatBoundIt(const RequestRecord& record, int64_t now_ns) {
   const PromptRecord* prompt = Slowest(record);
-  if (prompt == nullptr) return "it has not reached the engine";
   const RequestParts parts = PartsOf(record, now_ns);
-  const double most =
-      std::max({parts.prepare_ms, parts.queue_ms, parts.prefill_ms, parts.decode_ms});
+  if (prompt == nullptr && parts.grammar_ms > 0) {
+    return fmt::format("it has waited {:.1f} ms for its grammar to be compiled", parts.grammar_ms);
+  }
+  if (prompt == nullptr) return "it has not reached the engine";
+  const double most = std::max(
+      {parts.prepare_ms, parts.grammar_ms, parts.queue_ms, parts.prefill_ms, parts.decode_ms});
   std::string sentence;
-  if (most == parts.queue_ms) {
+  if (most == parts.grammar_ms) {
+    sentence = fmt::format(
+        "waiting for its grammar to be compiled took most of the time: {:.1f} ms; the next request "
+        "with it has none of that",
+        parts.grammar_ms);
+  } else if (most == parts.queue_ms) {
     sentence = fmt::format("waiting took most of the time: {:.1f} ms {}", parts.queue_ms,
                            WhyItWaited(*prompt));
   } else if (most == parts.prefill_ms) {

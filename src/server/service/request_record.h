@@ -39,6 +39,7 @@ struct RequestRecord {
   int64_t created_s = 0;
   int64_t arrived_ns = 0;   // its header
   int64_t prepared_ns = 0;  // its tokens
+  int64_t grammar_ns = 0;   // between these, how long it waited for its grammar's compilation
   int64_t ended_ns = 0;     // 0: under way
   int status = 0;           // 0: under way
   std::string outcome;      // "stop", "length", "deadline", "error", "gone"
@@ -56,7 +57,8 @@ void AddPrompt(const ActiveRequest& request, size_t left, RequestRecord* record)
 
 // Milliseconds of each part of a request's life, of its slowest prompt; -1: not known (yet).
 struct RequestParts {
-  double prepare_ms = -1;  // from its header to its tokens
+  double prepare_ms = -1;  // from its header to its tokens, but for
+  double grammar_ms = -1;  // the wait for its grammar, if there was one
   double queue_ms = -1;
   double prefill_ms = -1;
   double decode_ms = -1;

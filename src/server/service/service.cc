@@ -85,8 +85,8 @@ Result<TextAnswer> AnswerUnlessStrict(Result<TextAnswer> (*answerer)(std::string
 }
 
 // What the body or else the header says, empty: nothing.
-Result<std::string> RequestIdOf(const RequestParams& params, const HttpRequest& request) {
-  if (!params.request_id.empty()) return params.request_id;
+Result<std::string> RequestIdOf(const std::string& given, const HttpRequest& request) {
+  if (!given.empty()) return given;
   const std::string_view id = request.header("x-request-id");
   if (id.empty() || IsRequestId(id)) return std::string(id);
   return Fail(ErrorCode::kInvalidArgument, "invalid_value", "X-Request-Id",
@@ -136,6 +136,7 @@ void WriteModel(const ServedModel& model, std::string_view name, JsonWriter* w) 
 struct Service::Client {
   std::atomic<bool> gone{false};  // set by the loop
   std::weak_ptr<Answer> answer;
+  std::weak_ptr<GrammarWaits::Wait> wait;  // before there is an answer
 };
 
 // A request that holds a place and waits for its preparation.
@@ -145,8 +146,10 @@ struct Service::Call {
   std::shared_ptr<Admission::Ticket> ticket;
   std::shared_ptr<Client> client;
   int64_t arrived_ns = 0;
-  uint64_t owner = 0;  // who asked
-  std::string id;      // for the log, until it has another
+  uint64_t owner = 0;                    // who asked
+  std::string id;                        // for the log, until it has another
+  GrammarWaits::WaitPtr wait = nullptr;  // of one whose grammar had to be compiled
+  int64_t grammar_ns = 0;                // how long it waited
 
   void Log(int status) const {
     LogRequest(
@@ -165,6 +168,7 @@ Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
                                .prefix_caching = engine->config().enable_prefix_caching &&
                                                  !engine->limits().recurrent}),
       admission_(AdmissionFor(*engine, options.admission)),
+      grammar_waits_(&metrics_, &records_),
       dispatcher_(engine, options.ping_interval_ms),
       router_(MakeRoutes()),
       openapi_(OpenApiDocument(router_.routes(), VIVACE_VERSION)),
@@ -177,6 +181,7 @@ Service::Service(ServedModel model, Engine* engine, ServiceOptions options)
 void Service::Attach(HttpServer* http) {
   http_ = http;
   dispatcher_.Attach(http);
+  grammar_waits_.Attach(http);
 }
 
 std::vector<Route> Service::MakeRoutes() {
@@ -327,6 +332,7 @@ std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
   exchange->OnClose([this, client] {
     client->gone = true;
     if (const auto answer = client->answer.lock()) dispatcher_.Abandon(answer);
+    if (const auto wait = client->wait.lock()) grammar_waits_.Leave(wait);
   });
   return std::make_shared<Call>(
       Call{exchange, std::move(body), std::make_shared<Admission::Ticket>(std::move(*ticket)),
@@ -349,19 +355,26 @@ void Service::InPrep(PrepPool* pool, std::shared_ptr<Call> call, Work work, Next
 }
 
 void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
+  const auto wishes = std::make_shared<EarlyWishes>();
   InPrep(
       &prep_, MakeCall(exchange),
-      [this, endpoint](std::string_view body) {
-        return PrepareGeneration(endpoint, body, ready_model_);
+      [this, endpoint, wishes](std::string_view body) {
+        return PrepareGeneration(endpoint, body, ready_model_, wishes.get());
       },
-      [this, endpoint](const std::shared_ptr<Call>& call, auto prepared) {
-        if (AwaitsGrammar(prepared)) return GenerateOnceCompiled(endpoint, call);
+      [this, endpoint, wishes](const std::shared_ptr<Call>& call, auto prepared) {
+        if (AwaitsGrammar(prepared)) return GenerateOnceCompiled(endpoint, call, *wishes);
         StartGeneration(endpoint, call.get(), std::move(prepared));
       });
 }
 
-void Service::GenerateOnceCompiled(Endpoint endpoint, std::shared_ptr<Call> call) {
+void Service::GenerateOnceCompiled(Endpoint endpoint, std::shared_ptr<Call> call,
+                                   const EarlyWishes& wishes) {
   const std::shared_ptr<Client> client = call->client;
+  if (!client->gone) {
+    auto request_id = RequestIdOf(wishes.request_id, call->exchange->request());
+    if (!request_id) return RefuseCall(*call, request_id.error());
+    BeginWait(call.get(), NewIdentity(endpoint, std::move(*request_id)), wishes);
+  }
   InPrep(
       &grammar_prep_, std::move(call),
       [this, endpoint, client](std::string_view body) -> Result<std::unique_ptr<PreparedRequest>> {
@@ -370,15 +383,39 @@ void Service::GenerateOnceCompiled(Endpoint endpoint, std::shared_ptr<Call> call
         return PrepareGeneration(endpoint, body, model_);
       },
       [this, endpoint](const std::shared_ptr<Call>& call, auto prepared) {
+        if (call->wait != nullptr) call->grammar_ns = grammar_waits_.End(call->wait);
+        // Its place was held until here, where nothing of it is in preparation any more.
+        if (call->wait != nullptr && call->wait->over) return call->ticket->Release();
         StartGeneration(endpoint, call.get(), std::move(prepared));
       });
+}
+
+void Service::BeginWait(Call* call, AnswerIdentity identity, const EarlyWishes& wishes) {
+  GrammarWaits::Wait wait;
+  wait.identity = std::move(identity);
+  wait.record.path = call->exchange->request().path;
+  wait.record.owner = call->owner;
+  wait.record.arrived_ns = call->arrived_ns;
+  call->id = wait.identity.request_id;
+  wait.refuse = [this, exchange = call->exchange, client = call->client, id = call->id,
+                 arrived_ns = call->arrived_ns](const Error& error) {
+    client->gone = true;  // nobody compiles for it any more
+    Refuse(*exchange, error);
+    LogRequest({.id = id,
+                .path = exchange->request().path,
+                .status = HttpStatus(error.code),
+                .started_ns = arrived_ns});
+  };
+  call->wait = grammar_waits_.Begin(std::move(wait), wishes);
+  call->client->wait = call->wait;
 }
 
 void Service::StartGeneration(Endpoint endpoint, Call* call,
                               Result<std::unique_ptr<PreparedRequest>> prepared) {
   Start(call, endpoint, std::move(prepared), [&](auto request, AnswerIdentity identity) {
     return std::make_shared<Generation>(
-        Generation::Context{engine_, &model_, &metrics_, &records_, call->arrived_ns, call->owner},
+        Generation::Context{engine_, &model_, &metrics_, &records_, call->arrived_ns, call->owner,
+                            call->grammar_ns},
         call->exchange, call->ticket, std::move(request), std::move(identity));
   });
 }
@@ -403,10 +440,15 @@ void Service::Embed(Endpoint endpoint, const ExchangePtr& exchange) {
 template <typename Prepared, typename Make>
 void Service::Start(Call* call, Endpoint endpoint, Result<Prepared> prepared, Make make) {
   if (!IsWanted(*call, prepared ? nullptr : &prepared.error())) return;
-  auto request_id = RequestIdOf((*prepared)->params, call->exchange->request());
-  if (!request_id) return RefuseCall(*call, request_id.error());
-  const std::shared_ptr<Answer> answer =
-      make(std::move(*prepared), NewIdentity(endpoint, std::move(*request_id)));
+  AnswerIdentity identity;
+  if (call->wait != nullptr) {
+    identity = std::move(call->wait->identity);
+  } else {
+    auto request_id = RequestIdOf((*prepared)->params.request_id, call->exchange->request());
+    if (!request_id) return RefuseCall(*call, request_id.error());
+    identity = NewIdentity(endpoint, std::move(*request_id));
+  }
+  const std::shared_ptr<Answer> answer = make(std::move(*prepared), std::move(identity));
   if (const Status status = dispatcher_.Start(answer); !status) {
     return RefuseCall(*call, status.error());
   }
@@ -420,6 +462,7 @@ bool Service::IsWanted(const Call& call, const Error* error) {
     metrics_.clients_gone->Add();
     call.ticket->Release();
     call.Log(kStatusClientGone);
+    if (call.wait != nullptr) grammar_waits_.Close(call.wait, kStatusClientGone, "gone");
     return false;
   }
   if (error != nullptr) RefuseCall(call, *error);
@@ -430,6 +473,7 @@ void Service::RefuseCall(const Call& call, const Error& error) {
   call.ticket->Release();
   Refuse(*call.exchange, error);
   call.Log(HttpStatus(error.code));
+  if (call.wait != nullptr) grammar_waits_.Close(call.wait, HttpStatus(error.code), "error");
 }
 
 void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
@@ -459,8 +503,10 @@ void Service::BeginDrain() {
 }
 
 void Service::EndAll() {
-  dispatcher_.FailAll({ErrorCode::kUnavailable, "shutting_down",
-                       "the server shut down before the answer was complete", ""});
+  const Error error = {ErrorCode::kUnavailable, "shutting_down",
+                       "the server shut down before the answer was complete", ""};
+  dispatcher_.FailAll(error);
+  grammar_waits_.FailAll(error);
 }
 
 // ---- small answers ------------------------------------------------------------------------------

@@ -22,6 +22,7 @@
 #include "server/router.h"
 #include "server/service/admission.h"
 #include "server/service/dispatcher.h"
+#include "server/service/grammar_waits.h"
 #include "server/service/prep_pool.h"
 #include "server/service/request_records.h"
 
@@ -76,7 +77,9 @@ class Service {
   std::shared_ptr<Call> MakeCall(const ExchangePtr& exchange);
   void Generate(Endpoint endpoint, const ExchangePtr& exchange);
   void Embed(Endpoint endpoint, const ExchangePtr& exchange);
-  void GenerateOnceCompiled(Endpoint endpoint, std::shared_ptr<Call> call);
+  void GenerateOnceCompiled(Endpoint endpoint, std::shared_ptr<Call> call,
+                            const EarlyWishes& wishes);
+  void BeginWait(Call* call, AnswerIdentity identity, const EarlyWishes& wishes);
   void StartGeneration(Endpoint endpoint, Call* call,
                        Result<std::unique_ptr<PreparedRequest>> prepared);
   template <typename Work, typename Next>
@@ -112,6 +115,7 @@ class Service {
   ServerMetrics metrics_;
   Admission admission_;
   RequestRecords records_;
+  GrammarWaits grammar_waits_;
   Dispatcher dispatcher_;
   const Router router_;
   const std::string openapi_;

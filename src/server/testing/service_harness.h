@@ -41,12 +41,14 @@ inline std::vector<std::string> Events(const std::string& body) {
 class ServiceTest : public ::testing::Test {
  protected:
   explicit ServiceTest(std::string chat_template = kTestTemplate, AdmissionLimits limits = {},
-                       int ping_interval_ms = 0) {
+                       int ping_interval_ms = 0,
+                       std::shared_ptr<GrammarCompiler> grammar = nullptr) {
     ServedModel model;
     model.names = {"m", "other-name"};
     model.tokenizer = TestTokenizer();
     model.chat_template = MakeTemplate(chat_template);
     model.eos_ids = {kImEnd};
+    model.grammar = std::move(grammar);
     model.vocab = kTestVocab;
     model.max_model_len = engine_.limits().max_model_len;
     model.created_s = 1;
