@@ -134,7 +134,7 @@ Status RunPlan(PlanOptions options, const std::string& argument) {
   // Code, heap and the model's text: `serve` holds as much beside its memory.
   const size_t grammars = grammar::SharedGrammarBytes(text.tokenizer->vocab_size());
   const Figures figures = FiguresOf(plan, ResidentBytes() + grammars);
-  (options.json ? PrintJson : PrintText)(argument, plan, figures, available);
+  (options.json ? PrintPlanJson : PrintPlanText)(argument, plan, figures, available);
   return {};
 }
 
