@@ -103,7 +103,9 @@ TEST_F(GenerationTest, AllowedTokenIdsReachTheEngine) {
     const auto exchange =
         Ask(kCompletionsPath, fmt::format(R"({{"prompt":"x","allowed_token_ids":{}}})", bad));
     EXPECT_EQ(exchange->status(), 400) << bad;
-    EXPECT_EQ(ErrorOf(*exchange).at("param").as_string(), "allowed_token_ids") << bad;
+    EXPECT_THAT(std::string(ErrorOf(*exchange).at("param").as_string()),
+                ::testing::StartsWith("allowed_token_ids"))
+        << bad;
   }
 }
 

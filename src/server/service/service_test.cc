@@ -86,7 +86,7 @@ TEST_F(RoutesTest, ModelOfTheBody) {
   EXPECT_EQ(ErrorOf(*unknown).at("param").as_string(), "model");
   EXPECT_EQ(ErrorOf(*unknown).at("code").as_string(), "model_not_found");
   EXPECT_EQ(Post(kChatPath, body("5"))->status(), 400);
-  EXPECT_EQ(Post(kChatPath, body("null"))->status(), 400);
+  EXPECT_EQ(Ask(kChatPath, body("null"))->status(), 200);  // as if it were absent
 }
 
 TEST_F(RoutesTest, BrokenBodies) {
@@ -160,7 +160,9 @@ TEST_F(RoutesTest, BadIdsHarmNobody) {
     const auto exchange =
         Post("/v1/completions", fmt::format("{{{},\"max_tokens\":2}}", bad.member));
     EXPECT_EQ(exchange->status(), 400) << bad.member;
-    EXPECT_EQ(ErrorOf(*exchange).at("param").as_string(), bad.field) << bad.member;
+    EXPECT_THAT(std::string(ErrorOf(*exchange).at("param").as_string()),
+                ::testing::StartsWith(bad.field))
+        << bad.member;
   }
   EXPECT_EQ(Ask("/v1/completions", R"({"prompt":[266],"logit_bias":{"266":0}})")->status(), 200);
   EXPECT_EQ(TextOf(Json(*running)), " hello hello hello hello hello");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
+#include <map>
 
 #include "text/dialect/dialect_testing.h"
 
@@ -141,6 +142,16 @@ TEST_F(OutputGrammarTest, Harmony) {
       {"type": "json_schema", "json_schema": {"type": "object"}}]})"));
 }
 
+// `{"city": "G"}` in each style of arguments.
+const std::map<std::string_view, std::string_view> kArguments = {
+    {"json", R"({"city": "G"})"},
+    {"qwen_xml", "<parameter=city>\nG\n</parameter>"},
+    {"glm_xml", "<arg_key>city</arg_key>\n<arg_value>G</arg_value>"},
+    {"gemma", "{city:<|\"|>G<|\"|>}"},
+    {"minimax_xml", "<parameter name=\"city\">G</parameter>"},
+    {"deepseek_xml", "<｜DSML｜parameter name=\"city\" string=\"true\">G</｜DSML｜parameter>"},
+};
+
 // What a grammar has written is read as the call that it is, in every format.
 TEST_F(OutputGrammarTest, EverySpellingIsReadBack) {
   for (const ToolFormat& format : ToolFormats()) {
@@ -151,12 +162,9 @@ TEST_F(OutputGrammarTest, EverySpellingIsReadBack) {
       begin.replace(begin.find('@'), 1, "weather");
       return begin + std::string(arguments) + std::string(format.spelling.call_end);
     };
-    const std::string_view style = format.spelling.style;
-    const std::string_view arguments = style == "qwen_xml" ? "<parameter=city>\nG\n</parameter>"
-                                       : style == "glm_xml"
-                                           ? "<arg_key>city</arg_key>\n<arg_value>G</arg_value>"
-                                       : style == "gemma" ? "{city:<|\"|>G<|\"|>}"
-                                                          : "{\"city\": \"G\"}";
+    const auto styled = kArguments.find(format.spelling.style);
+    ASSERT_NE(styled, kArguments.end());
+    const std::string_view arguments = styled->second;
     const std::string text = std::string(format.spelling.section_begin) + written(arguments) +
                              std::string(format.spelling.separator) + written(arguments) +
                              std::string(format.spelling.section_end);
