@@ -8,8 +8,10 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/offline_setup.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/serve_options.h"
+#include "cli/traffic_flags.h"
 #include "cli/value_flags.h"
 #include "load/datasets/dataset.h"
 
@@ -54,6 +56,7 @@ Command BenchLatencyCommand(BenchLatencyOptions* options) {
                 limits::kMaxBenchRounds));
   add({"limits", "", "on", "measure the machine too, and say what share of its limit was reached",
        StoreSwitch(&options->limits)});
+  add(DisableDetokenizeFlag());
   add({"output-json", "FILE", "", "the figures as JSON", StoreText(&options->output_json)});
   for (Flag& flag : EngineFlags(&options->engine)) {
     if (flag.name == "enable-prefix-caching") flag.default_text = "off";
@@ -68,8 +71,7 @@ Result<bench::LatencyReport> MeasureLatency(BenchLatencyOptions* options,
                                             const std::string& argument, const StopFlag& stop) {
   VIVACE_ASSIGN(const OpenedModel model, OpenForOffline(argument, options->hub, &options->engine));
   VIVACE_ASSIGN(const auto limits, LimitsFor(options->limits, options->engine, model.file));
-  VIVACE_ASSIGN(const auto engine, bench::OfflineEngine::Load(options->engine, model.file,
-                                                              model.text, options->limits));
+  VIVACE_ASSIGN(const auto engine, LoadForOffline(options->engine, model, options->limits, stop));
   bench::TokenizerCounter counter(model.text.tokenizer, engine->engine().limits().vocab);
   load::DatasetOptions dataset;
   dataset.num_prompts = static_cast<size_t>(options->batch_size);
@@ -100,8 +102,7 @@ Result<bench::LatencyReport> MeasureLatency(BenchLatencyOptions* options,
   }
   progress.Clear();
   if (report.latencies.empty()) {
-    return Fail(ErrorCode::kUnavailable, "interrupted", "",
-                "interrupted before the first measured iteration had ended");
+    return Fail(ErrorCode::kUnavailable, "interrupted", "", "no measured iteration had ended");
   }
   if (!stop.stopped()) {
     VIVACE_ASSIGN(report.limit, LimitOfRun(limits, options->engine, model.file, *engine));
@@ -117,8 +118,12 @@ int BenchLatency(std::span<const std::string> args) {
   if (!words) return words.error();
   StopFlag stop;
   log::Configure({.level = log::Level::kWarn});  // figures are what is wanted
+  if (!options.output_json.empty()) {
+    const Status possible = CheckOutputPath(options.output_json);
+    if (!possible) return Refuse(possible.error());
+  }
   const auto report = MeasureLatency(&options, (*words)[0], stop);
-  if (!report) return Refuse(report.error());
+  if (!report) return RefuseOffline(report.error(), stop);
   return FinishOffline(
       {.text = bench::Text(*report),
        .json = bench::Json(*report),

@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "load/client/server_facts.h"
 #include "load/client/server_tokens.h"
@@ -51,28 +51,9 @@ std::string FileName(const ReportOptions& options, const load::RunResult& run) {
   return name;
 }
 
-tl::unexpected<Error> CannotWrite(const std::string& path) {
-  return Fail(ErrorCode::kIo, "cannot_write", "", "{}: cannot be written; is its folder there?",
-              path);
-}
-
-Status Write(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return CannotWrite(path);
+Status WriteReport(const std::string& path, const std::string& text) {
+  VIVACE_RETURN_IF_ERROR(WriteOutput(path, text));
   fmt::print(stderr, "wrote {}\n", path);
-  return {};
-}
-
-Status CheckFolder(const std::string& path) {
-  std::error_code error;
-  fs::path folder = fs::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  if (!fs::is_directory(folder, error) || access(folder.c_str(), W_OK) != 0 ||
-      fs::is_directory(path, error)) {
-    return CannotWrite(path);
-  }
   return {};
 }
 
@@ -184,28 +165,30 @@ Result<load::RunResult> LoadBench::Run(const Point& point) {
 
 Status CheckReports(const ReportOptions& options) {
   for (const std::string& path : {options.json, options.csv, options.html}) {
-    if (!path.empty()) VIVACE_RETURN_IF_ERROR(CheckFolder(path));
+    if (!path.empty()) VIVACE_RETURN_IF_ERROR(CheckOutputPath(path));
   }
   if (!options.save_result && !options.save_detailed && options.result_filename.empty()) return {};
   std::error_code ignored;
   if (!options.result_dir.empty()) fs::create_directories(options.result_dir, ignored);
-  return CheckFolder((fs::path(options.result_dir) / "result.json").string());
+  return CheckOutputPath((fs::path(options.result_dir) / "result.json").string());
 }
 
 Status WriteReports(const ReportOptions& options, const std::vector<load::RunResult>& runs) {
   if (runs.empty()) return {};
   if (!options.json.empty()) {
-    VIVACE_RETURN_IF_ERROR(Write(options.json, load::ReportJson(runs, /*detailed=*/true) + "\n"));
+    VIVACE_RETURN_IF_ERROR(
+        WriteReport(options.json, load::ReportJson(runs, /*detailed=*/true) + "\n"));
   }
-  if (!options.csv.empty()) VIVACE_RETURN_IF_ERROR(Write(options.csv, load::ReportCsv(runs)));
-  if (!options.html.empty()) VIVACE_RETURN_IF_ERROR(Write(options.html, load::ReportHtml(runs)));
+  if (!options.csv.empty()) VIVACE_RETURN_IF_ERROR(WriteReport(options.csv, load::ReportCsv(runs)));
+  if (!options.html.empty())
+    VIVACE_RETURN_IF_ERROR(WriteReport(options.html, load::ReportHtml(runs)));
   if (!options.save_result && !options.save_detailed && options.result_filename.empty()) return {};
   for (const load::RunResult& run : runs) {
     const bool named = runs.size() == 1 && !options.result_filename.empty();
     const fs::path path =
         fs::path(options.result_dir) / (named ? options.result_filename : FileName(options, run));
     VIVACE_RETURN_IF_ERROR(
-        Write(path.string(), load::ReportJson({run}, options.save_detailed) + "\n"));
+        WriteReport(path.string(), load::ReportJson({run}, options.save_detailed) + "\n"));
   }
   return {};
 }

@@ -1,17 +1,16 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/file_io.h"
 #include "cli/bench_commands.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/output_file.h"
 #include "load/compat.h"
 #include "load/report/report.h"
+#include "load/report/servers.h"
 
 namespace vivace::cli {
 namespace {
@@ -43,13 +42,6 @@ Command BenchReportCommand(BenchReportOptions* options) {
           {"json", "", "off", "one JSON object instead of a table", StoreSwitch(&options->json)}}};
 }
 
-Status WriteFile(const std::string& path, std::string_view text) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file.valid()) return IoFault(path);
-  if (!WriteAll(file.fd(), std::as_bytes(std::span(text)), 0)) return IoFault(path);
-  return {};
-}
-
 }  // namespace
 
 int BenchReport(std::span<const std::string> args) {
@@ -66,13 +58,14 @@ int BenchReport(std::span<const std::string> args) {
     if (!report) return Refuse(report.error());
     for (load::RunResult& run : *report) runs.push_back(std::move(run));
   }
+  load::TellServersApart(&runs);
   fmt::print("{}", options.json ? load::ReportJson(runs, true) + "\n"
                                 : load::TerminalTable(runs, options.compat));
   const std::pair<const std::string*, std::string (*)(const std::vector<load::RunResult>&)>
       kFiles[] = {{&options.html, load::ReportHtml}, {&options.csv, load::ReportCsv}};
   for (const auto& [path, make] : kFiles) {
     if (path->empty()) continue;
-    if (const Status written = WriteFile(*path, make(runs)); !written) {
+    if (const Status written = WriteOutput(*path, make(runs)); !written) {
       return Refuse(written.error());
     }
   }

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/offline_setup.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/serve_options.h"
 #include "cli/traffic_flags.h"
@@ -51,6 +52,7 @@ Command BenchThroughputCommand(BenchThroughputOptions* options) {
     add(std::move(flag));
   add({"limits", "", "on", "measure the machine too, and say what share of its limit was reached",
        StoreSwitch(&options->limits)});
+  add(DisableDetokenizeFlag());
   add({"output-json", "FILE", "", "the figures as JSON", StoreText(&options->output_json)});
   for (Flag& flag : EngineFlags(&options->engine)) add(std::move(flag));
   for (Flag& flag : WeightCacheFlags(&options->engine)) add(std::move(flag));
@@ -63,8 +65,7 @@ Result<bench::ThroughputReport> MeasureThroughput(BenchThroughputOptions* option
                                                   const StopFlag& stop) {
   VIVACE_ASSIGN(const OpenedModel model, OpenForOffline(argument, options->hub, &options->engine));
   VIVACE_ASSIGN(const auto limits, LimitsFor(options->limits, options->engine, model.file));
-  VIVACE_ASSIGN(const auto engine, bench::OfflineEngine::Load(options->engine, model.file,
-                                                              model.text, options->limits));
+  VIVACE_ASSIGN(const auto engine, LoadForOffline(options->engine, model, options->limits, stop));
   bench::TokenizerCounter counter(model.text.tokenizer, engine->engine().limits().vocab);
   options->dataset.seed = options->engine.seed;
   options->run.seed = options->engine.seed;
@@ -74,7 +75,10 @@ Result<bench::ThroughputReport> MeasureThroughput(BenchThroughputOptions* option
   options->run.progress = [&](size_t done, size_t total) { progress.Update(done, total); };
   VIVACE_ASSIGN(const bench::OfflineRun run, engine->Run(workload, options->run));
   progress.Clear();
-  VIVACE_ASSIGN(const auto limit, LimitOfRun(limits, options->engine, model.file, *engine));
+  std::optional<bench::OfflineLimit> limit;
+  if (!stop.stopped()) {
+    VIVACE_ASSIGN(limit, LimitOfRun(limits, options->engine, model.file, *engine));
+  }
   const LoadPlan& plan = engine->plan();
   return bench::ThroughputReport{.model = argument,
                                  .isa = std::string(Name(plan.ops->isa)),
@@ -97,8 +101,12 @@ int BenchThroughput(std::span<const std::string> args) {
   if (!words) return words.error();
   StopFlag stop;
   log::Configure({.level = log::Level::kWarn});  // figures are what is wanted
+  if (!options.output_json.empty()) {
+    const Status possible = CheckOutputPath(options.output_json);
+    if (!possible) return Refuse(possible.error());
+  }
   const auto report = MeasureThroughput(&options, (*words)[0], stop);
-  if (!report) return Refuse(report.error());
+  if (!report) return RefuseOffline(report.error(), stop);
   return FinishOffline(
       {.text = bench::Text(*report),
        .json = bench::Json(*report),

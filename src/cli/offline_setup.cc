@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <utility>
 
-#include "base/file_io.h"
 #include "cli/commands.h"
+#include "cli/output_file.h"
+#include "cli/progress.h"
 #include "engine/load_engine.h"
 #include "engine/load_plan.h"
 
@@ -39,9 +39,22 @@ Result<OpenedModel> OpenForOffline(const std::string& argument, const HubOptions
   return OpenedModel{std::move(file), std::move(text)};
 }
 
+Result<std::unique_ptr<bench::OfflineEngine>> LoadForOffline(const EngineConfig& config,
+                                                             const OpenedModel& model,
+                                                             bool with_cost, const StopFlag& stop) {
+  Progress progress("loading the model");
+  return bench::OfflineEngine::Load(config, model.file, model.text, with_cost,
+                                    [&](uint64_t done, uint64_t total) {
+                                      progress.Update(done, total);
+                                      return !stop.stopped();
+                                    });
+}
+
 Result<std::optional<bench::MachineLimits>> LimitsFor(bool wanted, const EngineConfig& config,
                                                       const model::ModelFile& file) {
   if (!wanted) return std::optional<bench::MachineLimits>();
+  Progress progress("measuring the machine's limits");
+  progress.Update(0, 1);
   VIVACE_ASSIGN(const LoadPlan plan, PlanLoad(config, file, AvailableMemory()));
   VIVACE_ASSIGN(auto limits, bench::MeasureLimits(
                                  {.threads = plan.threads, .working_sets = {plan.weight_bytes}}));
@@ -60,10 +73,16 @@ Result<std::optional<bench::OfflineLimit>> LimitOfRun(
   return limit;
 }
 
+int RefuseOffline(const Error& error, const StopFlag& stop) {
+  if (!stop.stopped()) return Refuse(error);
+  fmt::print(stderr, "vivace: interrupted before anything was measured\n");
+  return kExitInterrupted;
+}
+
 int FinishOffline(const OfflineOutcome& outcome) {
   fmt::print("{}", outcome.text);
   if (!outcome.json_path.empty()) {
-    const Status written = WriteTextFile(outcome.json_path, outcome.json);
+    const Status written = WriteOutput(outcome.json_path, outcome.json + "\n");
     if (!written) return Refuse(written.error());
   }
   if (!outcome.interrupted.empty()) {
@@ -75,14 +94,6 @@ int FinishOffline(const OfflineOutcome& outcome) {
     if (!checked) return Refuse(checked.error());
   }
   return 0;
-}
-
-Status WriteTextFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text << '\n';
-  file.close();
-  if (!file) return IoFault(path);
-  return {};
 }
 
 }  // namespace vivace::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -43,6 +44,11 @@ class StopFlag {
   void OnSignal(int count);
 };
 
+// Loads the model, with a bar; a stop ends it with the reason "load_stopped".
+Result<std::unique_ptr<bench::OfflineEngine>> LoadForOffline(const EngineConfig& config,
+                                                             const OpenedModel& model,
+                                                             bool with_cost, const StopFlag& stop);
+
 // The machine's limits, measured before a model takes its memory; nothing if they are not wanted.
 Result<std::optional<bench::MachineLimits>> LimitsFor(bool wanted, const EngineConfig& config,
                                                       const model::ModelFile& file);
@@ -52,6 +58,9 @@ Result<std::optional<bench::OfflineLimit>> LimitOfRun(
     const std::optional<bench::MachineLimits>& limits, const EngineConfig& config,
     const model::ModelFile& file, const bench::OfflineEngine& engine);
 
+// The exit code where nothing was measured: 130 after Ctrl-C, which needs no other reason.
+int RefuseOffline(const Error& error, const StopFlag& stop);
+
 // Prints what an offline benchmark measured and writes its JSON if `json_path` is not empty; the
 // exit code. `interrupted`: what a person is told then; empty: it was not.
 struct OfflineOutcome {
@@ -59,8 +68,5 @@ struct OfflineOutcome {
   std::optional<bench::OfflineLimit> limit;
 };
 int FinishOffline(const OfflineOutcome& outcome);
-
-// Writes `text` and a newline; errors name the path.
-Status WriteTextFile(const std::string& path, const std::string& text);
 
 }  // namespace vivace::cli

@@ -104,6 +104,15 @@ std::vector<Flag> OfflineSamplingFlags(float* temperature, bool* ignore_eos) {
            StoreSwitch(ignore_eos)}};
 }
 
+Flag DisableDetokenizeFlag() {
+  return {"disable-detokenize", "", "on",
+          "taken for vLLM's sake: no text is made of answers anyway",
+          [](const std::string& on) -> Status {
+            if (on == "true") return {};
+            return BadValue("disable-detokenize", "off", "it on, or leave it out");
+          }};
+}
+
 Flag PromptsFlag(size_t* to, std::string default_text, std::string help) {
   return {"num-prompts", "N", std::move(default_text), std::move(help),
           [to](const std::string& text) -> Status {

@@ -17,6 +17,9 @@ std::vector<Flag> DatasetFlags(load::DatasetOptions* options);
 // --temperature and --ignore-eos, for runs in process.
 std::vector<Flag> OfflineSamplingFlags(float* temperature, bool* ignore_eos);
 
+// Taken for vLLM's sake: offline benchmarks make no text of answers anyway.
+Flag DisableDetokenizeFlag();
+
 Flag PromptsFlag(size_t* to, std::string default_text, std::string help);
 
 // The kinds of datasets, a line each, for --help.

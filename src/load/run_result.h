@@ -26,7 +26,8 @@ struct ClientLoad {
 };
 
 struct RunResult {
-  std::string label;  // "c=8", "rate 4/s"
+  std::string label;        // "c=8", "rate 4/s"
+  std::string server_name;  // where runs of several servers stand together (report/servers.h)
   std::string base_url, endpoint, model;
   std::string workload;  // its name
   uint64_t seed = 0;

@@ -89,12 +89,13 @@ bool AnswerReader::OnBody(std::string_view bytes, int64_t now_ns) {
   const bool sound = events_.Push(bytes, [&](std::string_view event) {
     if (go_on) go_on = OnEvent(event, now_ns);
   });
+  if (!go_on) return false;
   if (!sound || body_bytes_ > limits::kMaxLoadAnswerBytes) {
     garbage_ = sound ? "the answer has no end: it is larger than any answer is"
                      : "the answer is one line without an end, not a stream of events";
     return false;
   }
-  return go_on;
+  return true;
 }
 
 bool AnswerReader::OnEvent(std::string_view event, int64_t now_ns) {
@@ -143,7 +144,7 @@ void AnswerReader::OnContent(const Chunk& chunk, int64_t now_ns) {
     tokens = std::max<int64_t>(chunk.completion_tokens - last_count_, 0);
   }
   if (counts_each_) record_->chunk_tokens.push_back(Bounded(tokens));
-  if (options_.live_tokens != nullptr) *options_.live_tokens += tokens;
+  if (options_.live_tokens != nullptr) *options_.live_tokens += Bounded(tokens);
 }
 
 void AnswerReader::Set(Outcome outcome, std::string reason) {
@@ -185,6 +186,7 @@ void AnswerReader::Judge(const Ending& ending) {
   }
   if (saw_event_ && !record_->finish_reason.empty()) return Set(Outcome::kCompleted, "");
   if (content) return Set(Outcome::kCut, "the stream ended before a finish_reason and [DONE]");
+  if (saw_event_) return Set(Outcome::kGarbage, "the stream ended without any text");
   Set(Outcome::kGarbage,
       raw_.empty() ? "the answer is empty"
                    : "the answer is not a stream of events; it begins: " + Quotable(raw_));

@@ -12,6 +12,7 @@
 #include "load/report/html_css.h"
 #include "load/report/report.h"
 #include "load/report/report_plots.h"
+#include "load/report/servers.h"
 #include "load/report/svg_plot.h"
 #include "load/report/text.h"
 #include "load/report/waterfall.h"
@@ -33,7 +34,7 @@ std::string Date(int64_t unix_ms) {
 
 class Page {
  public:
-  explicit Page(const std::vector<RunResult>& runs) : runs_(runs) {}
+  explicit Page(const std::vector<RunResult>& runs) : runs_(runs), servers_(ByServer(runs)) {}
 
   std::string Make() {
     Head();
@@ -58,7 +59,13 @@ class Page {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
   }
 
-  std::string Model() const {
+  // The model; where servers stand side by side, these.
+  std::string Subject() const {
+    std::string names;
+    for (const ServerRuns& server : servers_) {
+      if (!server.name.empty()) names += (names.empty() ? "" : " and ") + server.name;
+    }
+    if (!names.empty()) return Printable(names, 120);
     return runs_.empty() || runs_[0].model.empty() ? "Benchmark" : Printable(runs_[0].model, 120);
   }
 
@@ -70,14 +77,19 @@ class Page {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<title>{} - vivace bench</title>\n<style>\n{}{}</style></head>\n<body><div "
         "class=\"wrap\">\n",
-        E(Model()), PlotCss(), HtmlCss());
+        E(Subject()), PlotCss(), HtmlCss());
   }
 
   void Top() {
-    Put("<header class=\"top\"><div><h1>{}</h1>\n", E(Model()));
+    Put("<header class=\"top\"><div><h1>{}</h1>\n", E(Subject()));
     if (!runs_.empty()) {
       const RunResult& run = runs_[0];
-      Put("<p class=\"sub\">{}</p>\n", E(Printable(run.base_url + run.endpoint)));
+      for (const ServerRuns& server : servers_) {
+        const RunResult& first = runs_[server.runs[0]];
+        Put("<p class=\"sub\">{}{}</p>\n",
+            server.name.empty() ? "" : E(Printable(server.name + ": " + first.model + " at ", 160)),
+            E(Printable(first.base_url + first.endpoint)));
+      }
       Put("<p class=\"sub\">{}{}{}{}</p>\n", E(Printable(run.workload)),
           run.workload.empty() ? "" : " · ",
           runs_.size() == 1 ? fmt::format("{} requests", run.figures.requests)
@@ -98,7 +110,7 @@ class Page {
       for (const std::string& sentence : of(run)) {
         const auto same = std::find_if(said.begin(), said.end(),
                                        [&](const auto& s) { return s.first == sentence; });
-        const std::string label = Printable(run.label, kShortLabel);
+        const std::string label = Printable(FullLabel(run), kShortLabel);
         if (same == said.end()) {
           said.emplace_back(sentence, label);
         } else {
@@ -195,7 +207,7 @@ class Page {
     const bool invalid = !InvalidBecause(run).empty();
     Put("<tr><th scope=\"row\"><a href=\"#run{}\">{}</a>{}</th><td class=\"edge\">{}</td>"
         "<td{}>{}</td>",
-        i, E(Printable(run.label, kShortLabel)),
+        i, E(Printable(FullLabel(run), kShortLabel)),
         invalid ? " <span class=\"flag\">invalid</span>" : "", f.completed,
         f.failed > 0 ? " class=\"flag\"" : "", f.failed);
     Put("<td class=\"edge\">{}</td><td>{}</td><td>{}</td>", Figure(f.request_throughput),
@@ -284,7 +296,7 @@ class Page {
       const Figures& f = runs_[i].figures;
       Put("<details id=\"run{}\"{}><summary>{} <span class=\"muted\">{} requests in {} s, peak {} "
           "under way</span></summary>\n",
-          i, i == 0 ? " open" : "", E(Printable(runs_[i].label, kShortLabel)), f.requests,
+          i, i == 0 ? " open" : "", E(Printable(FullLabel(runs_[i]), kShortLabel)), f.requests,
           Figure(f.duration_s), f.peak_concurrency);
       RunDetails(runs_[i]);
       Put("</details>\n");
@@ -305,23 +317,43 @@ class Page {
     }
   }
 
-  // Rows whose value is the same in all runs are said once.
+  using RunText = std::function<std::string(const RunResult&)>;
+
+  // What differs between a server's runs, each once.
+  std::string Values(const ServerRuns& server, const RunText& value) const {
+    std::vector<std::string> values;
+    for (const size_t i : server.runs) {
+      std::string text = value(runs_[i]);
+      if (std::ranges::count(values, text) == 0) values.push_back(std::move(text));
+    }
+    return fmt::format("{}", fmt::join(values, ", "));
+  }
+
+  // What is the same for all servers is said once.
   void Environment() {
     Put("<h2 id=\"environment\">Environment and settings</h2>\n<div class=\"scroll\"><table "
-        "class=\"text\"><tbody>\n");
-    const auto row = [&](std::string_view name,
-                         const std::function<std::string(const RunResult&)>& value) {
-      std::vector<std::string> values;
-      for (const RunResult& run : runs_) {
-        std::string text = value(run);
-        if (std::find(values.begin(), values.end(), text) == values.end()) {
-          values.push_back(std::move(text));
-        }
+        "class=\"text\">");
+    if (servers_.size() > 1) {
+      Put("<thead><tr><th></th>");
+      for (const ServerRuns& server : servers_) Put("<th>{}</th>", E(Printable(server.name)));
+      Put("</tr></thead>");
+    }
+    Put("<tbody>\n");
+    const auto row = [&](std::string_view name, const RunText& value) {
+      std::vector<std::string> cells;
+      for (const ServerRuns& server : servers_) cells.push_back(Values(server, value));
+      const bool same = std::ranges::count(cells, cells[0]) == std::ssize(cells);
+      if (same && cells[0].empty()) return;
+      Put("<tr><th scope=\"row\">{}</th>", E(name));
+      if (same) cells.resize(1);
+      for (const std::string& cell : cells) {
+        Put("<td{}>{}</td>",
+            same && servers_.size() > 1 ? fmt::format(" colspan=\"{}\"", servers_.size()) : "",
+            E(Printable(cell, 2'000)));
       }
-      if (values.empty() || (values.size() == 1 && values[0].empty())) return;
-      Put("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", E(name),
-          E(Printable(fmt::format("{}", fmt::join(values, ", ")), 2'000)));
+      Put("</tr>\n");
     };
+    if (runs_.empty()) return Put("</tbody></table></div>\n");
     row("server", [](const RunResult& r) { return r.base_url + r.endpoint; });
     row("model", [](const RunResult& r) { return r.model; });
     row("workload", [](const RunResult& r) { return r.workload; });
@@ -366,6 +398,7 @@ class Page {
   }
 
   const std::vector<RunResult>& runs_;
+  const std::vector<ServerRuns> servers_;
   std::string out_;
 };
 

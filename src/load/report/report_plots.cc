@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "load/report/servers.h"
 #include "load/report/svg_plot.h"
 #include "load/report/text.h"
 
@@ -20,36 +21,50 @@ double PerUser(const RunResult& run) {
   return tpot.n > 0 && tpot.mean > 0 ? 1e3 / tpot.mean : NAN;
 }
 
-std::string Label(const RunResult& run) { return Printable(run.label, kLabelBytes); }
+// Beside points of a series that names the server, and where nothing else does.
+std::string PointLabel(const RunResult& run) { return Printable(run.label, kLabelBytes); }
+std::string Label(const RunResult& run) { return Printable(FullLabel(run), kLabelBytes); }
 
-// A latency's p50 and p99 against output throughput, in the runs' order: a curve that turns back
-// shows a server that is overloaded.
+std::string SeriesName(const ServerRuns& server, std::string_view what) {
+  return server.name.empty() ? std::string(what)
+                             : fmt::format("{} {}", Printable(server.name, kLabelBytes), what);
+}
+
+// A latency's p50 and p99 against output throughput, a server's runs in their order: a curve that
+// turns back shows a server that is overloaded.
 std::string LatencyAgainstThroughput(const std::vector<RunResult>& runs, std::string_view name,
                                      Distribution Figures::*latency) {
   Plot plot;
   plot.title = fmt::format("{} against throughput", name);
   plot.x_label = "output tokens/s of the server";
-  plot.y_label = fmt::format("{}, ms", name);
-  PlotSeries p99{.name = "p99"}, p50{.name = "p50"};
   double low = 0, high = 0;
-  for (const RunResult& run : runs) {
-    const Distribution& d = run.figures.*latency;
-    if (d.n == 0) continue;
-    const double x = run.figures.output_throughput;
-    const auto title = [&](const char* stat, double y) {
-      return fmt::format("{}: {} {} {} ms at {} tokens/s", Label(run), stat, name, Figure(y),
-                         Figure(x));
-    };
-    p99.points.push_back({x, d.p99, "", title("p99", d.p99)});
-    p50.points.push_back({x, d.p50, Label(run), title("p50", d.p50)});
-    low = low == 0 ? d.p50 : std::min(low, d.p50);
-    high = std::max(high, d.p99);
+  size_t points = 0;
+  int color = 0;
+  for (const ServerRuns& server : ByServer(runs)) {
+    PlotSeries p99{.name = SeriesName(server, "p99"), .points = {}, .color = color + 1};
+    PlotSeries p50{.name = SeriesName(server, "p50"), .points = {}, .color = color};
+    color += 2;
+    for (const size_t i : server.runs) {
+      const RunResult& run = runs[i];
+      const Distribution& d = run.figures.*latency;
+      if (d.n == 0) continue;
+      const double x = run.figures.output_throughput;
+      const auto title = [&](const char* stat, double y) {
+        return fmt::format("{}: {} {} {} ms at {} tokens/s", Label(run), stat, name, Figure(y),
+                           Figure(x));
+      };
+      p99.points.push_back({x, d.p99, "", title("p99", d.p99)});
+      p50.points.push_back({x, d.p50, PointLabel(run), title("p50", d.p50)});
+      low = low == 0 ? d.p50 : std::min(low, d.p50);
+      high = std::max(high, d.p99);
+    }
+    points += p50.points.size();
+    plot.series.push_back(std::move(p99));
+    plot.series.push_back(std::move(p50));
   }
-  if (p50.points.size() < 2) return {};
+  if (points < 2) return {};
   plot.log_y = low > 0 && high > kWideSpread * low;
-  plot.series = {std::move(p99), std::move(p50)};
-  plot.series[0].color = 1;
-  plot.series[1].color = 0;
+  plot.y_label = fmt::format("{}, ms{}", name, plot.log_y ? " (logarithmic)" : "");
   return SvgPlot(plot);
 }
 
@@ -206,54 +221,77 @@ std::vector<size_t> ParetoFront(const std::vector<RunResult>& runs) {
   return front;
 }
 
+// One server: its front, and what is beaten. Several: a curve each, so that they can be compared.
 std::string ParetoPlot(const std::vector<RunResult>& runs) {
-  const auto point = [&](size_t i, bool labelled) {
+  const auto point = [&](size_t i) {
     const double user = PerUser(runs[i]), machine = runs[i].figures.output_throughput;
-    return PlotPoint{user, machine, labelled ? Label(runs[i]) : "",
+    return PlotPoint{user, machine, PointLabel(runs[i]),
                      fmt::format("{}: {} tokens/s for a user, {} tokens/s in all", Label(runs[i]),
                                  Figure(user), Figure(machine))};
   };
-  PlotSeries front{.name = "Pareto front", .points = {}, .color = 0};
-  PlotSeries others{
-      .kind = PlotSeries::Kind::kPoints, .name = "beaten in both", .points = {}, .color = 5};
-  const std::vector<size_t> best = ParetoFront(runs);
-  for (size_t i : best) front.points.push_back(point(i, true));
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const bool beaten = std::find(best.begin(), best.end(), i) == best.end();
-    if (beaten && std::isfinite(PerUser(runs[i]))) others.points.push_back(point(i, true));
-  }
-  if (front.points.size() + others.points.size() < 2) return {};
   Plot plot;
+  const std::vector<ServerRuns> servers = ByServer(runs);
+  if (servers.size() > 1) {
+    for (const ServerRuns& server : servers) {
+      PlotSeries series{.name = Printable(server.name, kLabelBytes), .points = {}};
+      for (const size_t i : server.runs) {
+        if (std::isfinite(PerUser(runs[i]))) series.points.push_back(point(i));
+      }
+      plot.series.push_back(std::move(series));
+    }
+  } else {
+    PlotSeries front{.name = "Pareto front", .points = {}, .color = 0};
+    PlotSeries others{
+        .kind = PlotSeries::Kind::kPoints, .name = "beaten in both", .points = {}, .color = 5};
+    const std::vector<size_t> best = ParetoFront(runs);
+    for (size_t i : best) front.points.push_back(point(i));
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const bool beaten = std::find(best.begin(), best.end(), i) == best.end();
+      if (beaten && std::isfinite(PerUser(runs[i]))) others.points.push_back(point(i));
+    }
+    plot.series.push_back(std::move(front));
+    if (!others.points.empty()) plot.series.push_back(std::move(others));
+  }
+  size_t points = 0;
+  for (const PlotSeries& series : plot.series) points += series.points.size();
+  if (points < 2) return {};
   plot.title = "Throughput of the machine against speed for a user";
   plot.x_label = "output tokens/s for a user (1 / mean TPOT)";
   plot.y_label = "output tokens/s of the server";
-  plot.series.push_back(std::move(front));
-  if (!others.points.empty()) plot.series.push_back(std::move(others));
   return SvgPlot(plot);
 }
 
 std::string GoodputPlot(const std::vector<RunResult>& runs) {
-  PlotSeries good{.name = "goodput", .points = {}, .color = 2};
-  PlotSeries all{.name = "all completed requests", .points = {}, .color = 5};
   const bool by_rate =
       std::all_of(runs.begin(), runs.end(), [](const RunResult& r) { return r.request_rate > 0; });
-  for (const RunResult& run : runs) {
-    if (run.figures.goodput < 0) continue;
-    const double x = by_rate ? run.request_rate : run.max_concurrency;
-    if (x <= 0) continue;
-    good.points.push_back({x, run.figures.goodput, "",
-                           fmt::format("{}: {} requests/s kept the promise, {:.1f} %", Label(run),
-                                       Figure(run.figures.goodput), run.figures.good_share * 100)});
-    all.points.push_back(
-        {x, run.figures.request_throughput, "",
-         fmt::format("{}: {} requests/s", Label(run), Figure(run.figures.request_throughput))});
-  }
-  if (good.points.size() < 2) return {};
   Plot plot;
+  size_t points = 0;
+  int color = 2;
+  for (const ServerRuns& server : ByServer(runs)) {
+    PlotSeries good{.name = SeriesName(server, "goodput"), .points = {}, .color = color++};
+    PlotSeries all{
+        .name = SeriesName(server, "all completed requests"), .points = {}, .color = color++ + 2};
+    for (const size_t i : server.runs) {
+      const RunResult& run = runs[i];
+      if (run.figures.goodput < 0) continue;
+      const double x = by_rate ? run.request_rate : run.max_concurrency;
+      if (x <= 0) continue;
+      good.points.push_back(
+          {x, run.figures.goodput, "",
+           fmt::format("{}: {} requests/s kept the promise, {:.1f} %", Label(run),
+                       Figure(run.figures.goodput), run.figures.good_share * 100)});
+      all.points.push_back(
+          {x, run.figures.request_throughput, "",
+           fmt::format("{}: {} requests/s", Label(run), Figure(run.figures.request_throughput))});
+    }
+    points += good.points.size();
+    plot.series.push_back(std::move(good));
+    plot.series.push_back(std::move(all));
+  }
+  if (points < 2) return {};
   plot.title = by_rate ? "Goodput against rate" : "Goodput against concurrency";
   plot.x_label = by_rate ? "requests/s asked for" : "requests under way at most";
   plot.y_label = "requests/s";
-  plot.series = {std::move(good), std::move(all)};
   return SvgPlot(plot);
 }
 

@@ -6,6 +6,7 @@
 #include "load/compat.h"
 #include "load/report/fields.h"
 #include "load/report/report.h"
+#include "load/report/servers.h"
 #include "load/report/text.h"
 #include "load/validity.h"
 
@@ -168,7 +169,7 @@ std::string SeveralRuns(const std::vector<RunResult>& runs) {
   for (const Column& column : kColumns) rows[0].emplace_back(column.head);
   if (goodput) rows[0].emplace_back("goodput");
   for (const RunResult& run : runs) {
-    std::vector<std::string> row = {Printable(run.label, 24)};
+    std::vector<std::string> row = {Printable(FullLabel(run), 32)};
     if (!InvalidBecause(run).empty()) row[0] += " !";
     for (const Column& column : kColumns) row.push_back(Cell(column.head, column.value(run)));
     if (goodput) row.push_back(Figure(run.figures.goodput >= 0 ? run.figures.goodput : NAN));
@@ -181,7 +182,7 @@ std::string Compat(const std::vector<RunResult>& runs, const CompatTool& tool) {
   std::string out = fmt::format("\nBy {}'s definitions ({}):\n", tool.name, tool.about);
   std::vector<std::vector<std::string>> rows(1, {""});
   for (const RunResult& run : runs) {
-    rows[0].push_back(runs.size() == 1 ? "" : Printable(run.label, 24));
+    rows[0].push_back(runs.size() == 1 ? "" : Printable(FullLabel(run), 32));
     const auto columns = tool.columns(run);
     rows.resize(columns.size() + 1);
     for (size_t i = 0; i < columns.size(); ++i) {
@@ -197,7 +198,8 @@ std::string Compat(const std::vector<RunResult>& runs, const CompatTool& tool) {
 std::string TerminalTable(const std::vector<RunResult>& runs, std::string_view compat) {
   if (runs.empty()) return "Nothing was measured.\n";
   std::string out;
-  for (const RunResult& run : runs) out += ValidityText(run, runs.size() == 1 ? "" : run.label);
+  for (const RunResult& run : runs)
+    out += ValidityText(run, runs.size() == 1 ? "" : FullLabel(run));
   out += runs.size() == 1 ? OneRun(runs[0]) : SeveralRuns(runs);
   for (const RunResult& run : runs) out += Failures(run);
   if (const auto tool = FindCompatTool(compat); tool) out += Compat(runs, **tool);

@@ -1,0 +1,18 @@
+// Files that a person asked for by a flag: refused before anything is measured where they cannot be
+// written, and named in the error where they could not.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace vivace::cli {
+
+// Whether a file could be made at `path`: its folder is there and lets us.
+Status CheckOutputPath(const std::string& path);
+
+// Replaces what was there.
+Status WriteOutput(const std::string& path, std::string_view text);
+
+}  // namespace vivace::cli
