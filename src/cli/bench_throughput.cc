@@ -69,7 +69,8 @@ Result<bench::ThroughputReport> MeasureThroughput(BenchThroughputOptions* option
   bench::TokenizerCounter counter(model.text.tokenizer, engine->engine().limits().vocab);
   options->dataset.seed = options->engine.seed;
   options->run.seed = options->engine.seed;
-  VIVACE_ASSIGN(const load::Workload workload, load::MakeWorkload(options->dataset, &counter));
+  VIVACE_ASSIGN(load::Workload workload, load::MakeWorkload(options->dataset, &counter));
+  for (load::PlannedRequest& request : workload.requests) request.at_s = -1;  // all of it at once
   Progress progress("measuring");
   options->run.stop = stop.flag();
   options->run.progress = [&](size_t done, size_t total) { progress.Update(done, total); };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,14 @@ namespace fs = std::filesystem;
 
 tl::unexpected<Error> CannotWrite(const std::string& path, const std::string& why) {
   return Fail(ErrorCode::kIo, "cannot_write", "", "{}: cannot be written: {}", path, why);
+}
+
+Status Write(const std::string& path, const std::string& named, std::string_view text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return CannotWrite(named, std::strerror(errno));
+  return {};
 }
 
 }  // namespace
@@ -35,11 +44,18 @@ Status CheckOutputPath(const std::string& path) {
 }
 
 Status WriteOutput(const std::string& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);  // a pipe will do, too
-  file << text;
-  file.close();
-  if (!file) return CannotWrite(path, std::strerror(errno));
-  return {};
+  std::error_code error;
+  const fs::file_status there = fs::status(path, error);
+  if (fs::exists(there) && !fs::is_regular_file(there)) return Write(path, path, text);
+  // Behind a link, so that the link stays one; beside the file, so that the rename is one step.
+  const fs::path target = fs::exists(there) ? fs::canonical(path, error) : fs::path(path);
+  if (error && fs::exists(there)) return CannotWrite(path, error.message());
+  const std::string part = target.string() + ".part";
+  const Status written = Write(part, path, text);
+  if (written && std::rename(part.c_str(), target.c_str()) == 0) return {};
+  const int why = errno;
+  unlink(part.c_str());
+  return written ? Status(CannotWrite(path, std::strerror(why))) : written;
 }
 
 }  // namespace vivace::cli

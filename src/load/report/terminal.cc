@@ -22,8 +22,8 @@ struct Section {
 constexpr Section kSections[] = {
     {"Time to First Token", "TTFT", &Figures::ttft_ms},
     {"Time per Output Token (excl. 1st token)", "TPOT", &Figures::tpot_ms},
-    {"Inter-token LatencyRows", "ITL", &Figures::itl_ms},
-    {"End-to-end LatencyRows", "E2EL", &Figures::e2el_ms},
+    {"Inter-token Latency", "ITL", &Figures::itl_ms},
+    {"End-to-end Latency", "E2EL", &Figures::e2el_ms},
     {"Queueing in the client", "queueing", &Figures::queue_ms},
     {"Queueing in the server", "queueing", &Figures::server_queue_ms},
 };
@@ -84,7 +84,8 @@ void Totals(Block& block, const RunResult& run) {
     block.Number("Requests that kept the promise (%)", f.good_share * 100);
   }
   block.Number("Output token throughput (tok/s)", f.output_throughput);
-  block.Number("Steady output throughput (tok/s)", f.steady_output_throughput);
+  block.Number("Steady output throughput (tok/s)",
+               f.steady_s > 0 ? f.steady_output_throughput : NAN);
   block.Number("Total token throughput (tok/s)", f.total_throughput);
   block.Count("Peak concurrent requests", f.peak_concurrency);
   block.Number("Mean concurrency", f.mean_concurrency);
