@@ -18,6 +18,10 @@ tl::unexpected<Error> CannotWrite(const std::string& path, const std::string& wh
   return Fail(ErrorCode::kIo, "cannot_write", "", "{}: cannot be written: {}", path, why);
 }
 
+fs::path FolderOf(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 Status Write(const std::string& path, const std::string& named, std::string_view text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;
@@ -30,8 +34,7 @@ Status Write(const std::string& path, const std::string& named, std::string_view
 
 Status CheckOutputPath(const std::string& path) {
   std::error_code error;
-  fs::path folder = fs::path(path).parent_path();
-  if (folder.empty()) folder = ".";
+  const fs::path folder = FolderOf(path);
   if (fs::is_directory(path, error)) return CannotWrite(path, "it is a folder");
   if (!fs::is_directory(folder, error)) {
     return CannotWrite(path, "there is no folder '" + folder.string() + "'; make it");
@@ -50,12 +53,14 @@ Status WriteOutput(const std::string& path, std::string_view text) {
   // Behind a link, so that the link stays one; beside the file, so that the rename is one step.
   const fs::path target = fs::exists(there) ? fs::canonical(path, error) : fs::path(path);
   if (error && fs::exists(there)) return CannotWrite(path, error.message());
+  if (access(FolderOf(target).c_str(), W_OK) != 0) return Write(path, path, text);
   const std::string part = target.string() + ".part";
-  const Status written = Write(part, path, text);
-  if (written && std::rename(part.c_str(), target.c_str()) == 0) return {};
-  const int why = errno;
-  unlink(part.c_str());
-  return written ? Status(CannotWrite(path, std::strerror(why))) : written;
+  Status written = Write(part, path, text);
+  if (written && std::rename(part.c_str(), target.c_str()) != 0) {
+    written = CannotWrite(path, std::strerror(errno));
+  }
+  if (!written) unlink(part.c_str());
+  return written;
 }
 
 }  // namespace vivace::cli

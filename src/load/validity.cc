@@ -10,7 +10,7 @@ namespace {
 constexpr double kManyWrongLengths = 0.01;
 constexpr double kManyTokensAChunk = 1.05;
 constexpr double kManyCached = 0.05;  // beyond what prompts share, and beside these tokens of each
-constexpr double kTextTokens = 2, kTemplateTokens = 64;
+constexpr double kSharedInText = 2, kSharedInChat = 64;
 constexpr int64_t kFewForP99 = 100;
 constexpr double kLagMs = 5;  // of sending, p99
 
@@ -25,7 +25,7 @@ int64_t Uncounted(const RunResult& run) {
 
 // What a server that saw nothing but this run can find in its prefix cache.
 double CacheableShare(const RunResult& run) {
-  const double each = run.endpoint.ends_with("/chat/completions") ? kTemplateTokens : kTextTokens;
+  const double each = run.endpoint.ends_with("/chat/completions") ? kSharedInChat : kSharedInText;
   const Figures& f = run.figures;
   return run.shared_prompts + kManyCached +
          each * static_cast<double>(f.completed) / std::max<double>(1, f.input_tokens);

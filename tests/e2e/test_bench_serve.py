@@ -181,11 +181,13 @@ def test_what_is_wrong_is_one_sentence(simulate, tmp_path):
     broken.write_text('{"prompt": "a b", "output_len": 2}\n{"prompt": \n')
     good = simulate()
     assert "line 2" in refusal("--base-url", good, "--dataset-name", "jsonl", "--dataset-path", broken)
-    assert "days at this rate" in refusal("--base-url", good, "--request-rate", "0.001", "--token-ids", *SMALL)
+    assert "days at this rate" in refusal("--base-url", good, "--request-rate", "0.001", "--num-prompts", 700,
+                                       "--token-ids", *SMALL)
     assert "folder" in refusal("--base-url", good, "--output-json", tmp_path / "no" / "where.json")
     for args in (("--goodput", "first:3"), ("--request-rate", "0"), ("--num-promts", "3"), ("--extra-body", "[1]"),
                  ("--extra-body", '{"stream": false}'), ("--compat", "nothing"), ("--dataset-name", "nothing"),
-                 ("--request-rate", "1e-12"), ("--burstiness", "1e-9"), ("--ramp-up-strategy", "linear"), ("--base-url", "ftp://x"), ("--endpoint", "/v1/embeddings")):
+                 ("--request-rate", "1e-12"), ("--burstiness", "1e-9"), ("--ramp-up-strategy", "linear"),
+                 ("--base-url", "ftp://x"), ("--endpoint", "/v1/embeddings")):
         assert refusal(*args, code=2)
 
 
@@ -215,8 +217,8 @@ def test_max_rate_brackets_what_the_server_can_do(simulate, tmp_path):
     search = saved["search"]
     assert search["finished"] and search["answer"] in done.stdout
     assert search["slo"][0] == {"statistic": "p50", "figure": "ttft", "most_ms": 100}
-    # Trials are short and the machine may be busy, so the ends are wide; 80 a second cannot be kept, 10 can.
-    assert 10 <= search["kept"] < search["broken"] <= 80
+    # Trials are short and the machine may be busy, so the ends are wide; 80 a second cannot be kept, 5 can.
+    assert 5 <= search["kept"] < search["broken"] <= 80
     assert search["kept"] <= 60
     assert len(saved["runs"]) == len(search["trials"]) >= 2
     assert all(trial["kept"] == (trial["rate"] <= search["kept"]) for trial in search["trials"])
@@ -242,8 +244,8 @@ def test_what_an_interrupted_search_knows_is_kept(simulate, tmp_path):
     url = simulate("--ttft-ms", 1)
     report = tmp_path / "trials.json"
     process = subprocess.Popen(
-        [BINARY, "bench", "max-rate", "--base-url", url, "--slo", "mean:e2el:60000", "--rate-low", "100", "--rate-high",
-         "100", "--min-requests", "1", "--trial-sec", "60", *map(str, SMALL), "--output-json", report],
+        [BINARY, "bench", "max-rate", "--base-url", url, "--slo", "mean:e2el:60000", "--rate-low", "10", "--rate-high",
+         "10", "--token-ids", "--trial-sec", "60", *map(str, SMALL), "--output-json", report],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30
     while len(requests.get(url + "/sim/truth", timeout=5).json()["requests"]) < 4:

@@ -143,7 +143,7 @@ TEST(ReadReport, GivesTheSameReportAgain) {
 
 // A gap is in a file once, of what completed and of what did not, and comes back to the nanosecond.
 TEST(ReadReport, GapsAreWrittenOnceAndReadExactly) {
-  RunResult run = MakeRun({.requests = 30, .tokens = 50});
+  RunResult run = MakeRun({.requests = 30, .tokens = 768});
   run.records[7].outcome = Outcome::kCut;
   run.records[8].empty_ns = {run.records[8].sent_ns + 5, run.records[8].last_ns + 7};
   run.started_ns = run.records[0].scheduled_ns - 1'000'000;
