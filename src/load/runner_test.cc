@@ -312,7 +312,7 @@ TEST(Runner, AStopBeforeTheStartSendsNothing) {
   const std::atomic<bool> stop = true;
   LoadSettings settings = SettingsOf(sim.target());
   settings.stop = &stop;
-  const auto run = Run(settings, {}, Words(2, 4));
+  const auto run = load::Run(settings, {}, Words(2, 4));
   ASSERT_FALSE(run);
   EXPECT_EQ(run.error().reason, "interrupted");
   EXPECT_TRUE(sim.truths().empty());
