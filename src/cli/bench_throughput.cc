@@ -64,13 +64,14 @@ Result<bench::ThroughputReport> MeasureThroughput(BenchThroughputOptions* option
                                                   const std::string& argument,
                                                   const StopFlag& stop) {
   VIVACE_ASSIGN(const OpenedModel model, OpenForOffline(argument, options->hub, &options->engine));
-  VIVACE_ASSIGN(const auto limits, LimitsFor(options->limits, options->engine, model.file));
-  VIVACE_ASSIGN(const auto engine, LoadForOffline(options->engine, model, options->limits, stop));
-  bench::TokenizerCounter counter(model.text.tokenizer, engine->engine().limits().vocab);
+  // First what costs little and may be wrong.
+  bench::TokenizerCounter counter(model.text.tokenizer, model.file.spec().vocab);
   options->dataset.seed = options->engine.seed;
   options->run.seed = options->engine.seed;
   VIVACE_ASSIGN(load::Workload workload, load::MakeWorkload(options->dataset, &counter));
   for (load::PlannedRequest& request : workload.requests) request.at_s = -1;  // all of it at once
+  VIVACE_ASSIGN(const auto limits, LimitsFor(options->limits, options->engine, model.file));
+  VIVACE_ASSIGN(const auto engine, LoadForOffline(options->engine, model, options->limits, stop));
   Progress progress("measuring");
   options->run.stop = stop.flag();
   options->run.progress = [&](size_t done, size_t total) { progress.Update(done, total); };

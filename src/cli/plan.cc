@@ -11,6 +11,7 @@
 #include "engine/load_engine.h"
 #include "engine/load_plan.h"
 #include "engine/model_text.h"
+#include "grammar/vocabulary.h"
 
 namespace vivace::cli {
 namespace {
@@ -90,7 +91,7 @@ void PrintPlanText(const std::string& model, const LoadPlan& plan, const Figures
                     FormatBytes(f.states / static_cast<size_t>(plan.memory.limits.max_sequences))));
   }
   line("work space", f.work, "of one step, and tables");
-  line("program", f.program, "code, vocabulary, chat template");
+  line("program", f.program, "code, vocabulary, grammars, chat template");
   line("total", f.total,
        available > 0 ? fmt::format("of {} free now", FormatBytes(available)) : "");
   fmt::print(
@@ -131,7 +132,8 @@ Status RunPlan(PlanOptions options, const std::string& argument) {
   const size_t available = AvailableMemory();
   VIVACE_ASSIGN(const LoadPlan plan, PlanLoad(options.engine, file, available));
   // Code, heap and the model's text: `serve` holds as much beside its memory.
-  const Figures figures = FiguresOf(plan, ResidentBytes());
+  const size_t grammars = grammar::SharedGrammarBytes(text.tokenizer->vocab_size());
+  const Figures figures = FiguresOf(plan, ResidentBytes() + grammars);
   (options.json ? PrintPlanJson : PrintPlanText)(argument, plan, figures, available);
   return {};
 }

@@ -15,15 +15,27 @@ namespace {
 // `(= ...)` says how what stands behind a rule can begin. It decides nothing (a rule may stand at
 // the end), but without it every token that goes on behind the rule's end, half of the vocabulary
 // behind a space, would be tried for each mask.
-constexpr std::string_view kRules = R"EBNF(colon ::= (":" | ": ") (= behind_ws)
-comma ::= ("," ws) (= behind_ws)
+//
+// Each such rule is two: xgrammar takes what is said behind a rule that is used once for all that
+// may stand there, and would then let through any token that begins so (" t" behind a colon, as if
+// the value could be `true`). The end of another rule is no such place. The inner one has a rule in
+// it or may be empty, so that xgrammar doesn't make one of them again.
+constexpr std::string_view kRules = R"EBNF(colon ::= colon_text (= behind_ws)
+colon_text ::= ":" blank (= behind_ws)
+blank ::= ("" | " ") (= behind_ws)
+comma ::= comma_text (= behind_ws)
+comma_text ::= ("," ws) (= behind_ws)
 behind_ws ::= ["{\[\-0-9\]}] | "true" | "false" | "null"
 plain ::= [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]
 escape ::= "\\" ["\\/bfnrt] | "\\u" [0-9A-CE-Fa-ce-f] [0-9A-Fa-f] [0-9A-Fa-f] [0-9A-Fa-f] | "\\u" [Dd] [0-7] [0-9A-Fa-f] [0-9A-Fa-f] | "\\u" [Dd] [89ABab] [0-9A-Fa-f] [0-9A-Fa-f] "\\u" [Dd] [C-Fc-f] [0-9A-Fa-f] [0-9A-Fa-f]
-escaped ::= (escape [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]*) (= ["\\])
-string ::= ("\"" [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]* escaped* "\"") (= [ \n\t]* [,:}\]])
-whole ::= ("-"? ("0" | [1-9] [0-9]{0,17})) (= [ \n\t]* [,}\]])
-number ::= ("-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,15})? ([Ee] [+\-]? [0-9]{1,2})?) (= [ \n\t]* [,}\]])
+escaped ::= escaped_text (= ["\\])
+escaped_text ::= (escape [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]*) (= ["\\])
+string ::= string_text (= [ \n\t]* [,:}\]])
+string_text ::= ("\"" [\u0020\u0021\u0023-\u005B\u005D-\uD7FF\uE000-\U0010FFFF]* escaped* "\"") (= [ \n\t]* [,:}\]])
+whole ::= whole_text (= [ \n\t]* [,}\]])
+whole_text ::= ("-"? ("0" | [1-9] [0-9]{0,17})) (= [ \n\t]* [,}\]])
+number ::= number_text (= [ \n\t]* [,}\]])
+number_text ::= ("-"? ("0" | [1-9] [0-9]{0,14}) ("." [0-9]{1,15})? ([Ee] [+\-]? [0-9]{1,2})?) (= [ \n\t]* [,}\]])
 boolean ::= ("true" | "false") (= [ \n\t]* [,}\]])
 null ::= "null" (= [ \n\t]* [,}\]])
 array ::= "[" ws (value (comma value)* ws)? "]"
@@ -35,7 +47,8 @@ value ::= (object | array | string | number | boolean | null) (= [ \n\t]* [,}\]]
 // Blank space, written out: a repetition would be rules inside rules, with nothing known of what
 // stands behind the inner ones.
 std::string BlankSpace() {
-  std::string out = R"(ws ::= ("" | " " | "\n")";
+  std::string out = R"(ws ::= ws_text (= behind_ws)
+ws_text ::= ("" | " " | "\n")";
   for (size_t spaces = 1; spaces <= 32; ++spaces) {
     fmt::format_to(std::back_inserter(out), R"( | "\n{:{}}")", "", spaces);
   }

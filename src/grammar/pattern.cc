@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/utf8.h"
@@ -12,6 +13,8 @@
 
 namespace vivace::grammar {
 namespace {
+
+constexpr int64_t kMostNormalised = 20'000;  // parts that normalising may write
 
 // Sums and products that stop at "no bound".
 int64_t Plus(int64_t a, int64_t b) {
@@ -53,13 +56,14 @@ std::string JsonEscape(char32_t code) {
 }
 
 const CodePoints& Escaped() {
-  static const CodePoints escaped = {{1, 0x1F}, {'"', '"'}, {'\\', '\\'}};
+  static const CodePoints escaped = {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
   return escaped;
 }
 
 std::vector<std::string> JsonEscapes(const CodePoints& set) {
   std::vector<std::string> escapes;
-  for (const CodePoints::Range& range : set.Intersect(Escaped()).ranges()) {
+  const CodePoints escaped = set.Intersect(Escaped());
+  for (const CodePoints::Range& range : escaped.ranges()) {
     for (char32_t code = range.low; code <= range.high; ++code) escapes.push_back(JsonEscape(code));
   }
   return escapes;
@@ -112,6 +116,71 @@ Lengths LengthsOf(const Pattern& pattern) {
     }
   }
   return {};
+}
+
+namespace {
+
+bool Nullable(const Pattern& pattern) { return LengthsOf(pattern).min == 0; }
+
+// What `pattern` matches but the empty text; nothing: it matches no other. `again`: it may follow
+// itself without bound, so that one part of a row at a time will do. `budget` falls with what is
+// written anew.
+std::optional<Pattern> NotEmpty(const Pattern& pattern, bool again, int64_t* budget) {
+  if (--*budget < 0 || !Nullable(pattern)) return pattern;
+  if (pattern.kind == Pattern::Kind::kRepeat) {  // of something that isn't empty
+    Pattern some = pattern;
+    some.min = 1;
+    return some;
+  }
+  // One of the options or, of parts in a row, the first that isn't empty and what follows it.
+  Pattern either;
+  either.kind = Pattern::Kind::kEither;
+  for (size_t i = 0; i < pattern.parts.size(); ++i) {
+    auto first = NotEmpty(pattern.parts[i], again, budget);
+    if (!first) continue;
+    if (again || pattern.kind == Pattern::Kind::kEither) {
+      either.parts.push_back(std::move(*first));
+      continue;
+    }
+    Pattern row;
+    row.parts.push_back(std::move(*first));
+    row.parts.insert(row.parts.end(), pattern.parts.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                     pattern.parts.end());
+    *budget -= static_cast<int64_t>(row.parts.size());
+    if (*budget < 0) return pattern;
+    either.parts.push_back(std::move(row));
+  }
+  if (either.parts.empty()) return std::nullopt;
+  if (either.parts.size() == 1) return std::move(either.parts[0]);
+  return either;
+}
+
+bool Normalise(Pattern* pattern, int64_t* budget) {
+  for (Pattern& part : pattern->parts) {
+    if (!Normalise(&part, budget)) return false;
+  }
+  if (pattern->kind != Pattern::Kind::kRepeat || !Nullable(pattern->parts[0])) return true;
+  auto part = NotEmpty(pattern->parts[0], pattern->max == kUnbounded, budget);
+  if (*budget < 0) return false;
+  if (!part) {
+    *pattern = {};
+    return true;
+  }
+  // (q+)* is q*.
+  while (part->kind == Pattern::Kind::kRepeat && part->min == 1 &&
+         (part->max == 1 || (part->max == kUnbounded && pattern->max == kUnbounded))) {
+    Pattern inner = std::move(part->parts[0]);
+    *part = std::move(inner);
+  }
+  *pattern = Pattern::Repeated(std::move(*part), 0, pattern->max);
+  return true;
+}
+
+}  // namespace
+
+bool NormaliseRepeats(Pattern* pattern) {
+  int64_t budget = kMostNormalised;
+  return Normalise(pattern, &budget);
 }
 
 std::string ToExpression(const CodePoints& set, Spelling spelling) {

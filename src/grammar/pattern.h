@@ -1,9 +1,10 @@
 // Regular expressions as grammars: what `pattern` of a schema and the `regex` of a request mean.
 //
 // The syntax is what ECMAScript and Python share: literals, classes, groups (named or not),
-// alternatives, greedy or lazy repeats, ^ and $ at the ends of the whole pattern. The whole text
-// is matched, with or without anchors. Where the dialects differ (\s, \W, .), only what both allow
-// is produced. What a grammar cannot say (look-around, back-references, \b, flags) is refused.
+// alternatives, greedy or lazy repeats, ^ and $ at the ends of the whole pattern, \p{..} with a
+// general category or a script. The whole text is matched, with or without anchors. Where the
+// dialects differ (\s, \W, .), only what both allow is produced. What a grammar cannot say
+// (look-around, back references, \b, flags) is refused, with what to write instead.
 //
 // Cost: linear, recursion bounded by limits::kMaxRegexDepth. Pure functions, any thread.
 #pragma once
@@ -31,6 +32,10 @@ struct Pattern {
 
 // The error is kInvalidArgument with `field`; it says where in the pattern.
 Result<Pattern> ParsePattern(std::string_view text, std::string_view field);
+
+// Rewrites repeats of what may be empty as repeats of what isn't, which match the same: a rule that
+// may begin with itself is no rule. ParsePattern has done it. False: it would grow too large.
+bool NormaliseRepeats(Pattern* pattern);
 
 // The fewest and most characters that it matches; kUnbounded for no most.
 struct Lengths {

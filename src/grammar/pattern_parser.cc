@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "grammar/ebnf.h"
 #include "grammar/pattern.h"
+#include "text/unicode_class.h"
 
 namespace vivace::grammar {
 namespace {
@@ -59,6 +60,23 @@ std::optional<Class> ClassEscape(char32_t letter) {
   }
 }
 
+constexpr std::string_view kNoReferences =
+    "refers back to a group, and a grammar cannot compare; write the texts that may stand there as "
+    "alternatives";
+
+// Of a general category or a script; empty: no such name.
+CodePoints CodePointsOf(std::string_view name) {
+  CodePoints set;
+  for (const auto& range : unicode::ScriptRanges(name)) set.Add(range.first, range.last);
+  const uint32_t mask = unicode::CategoryMask(name);
+  for (char32_t code = 0, low = 0; mask != 0 && code <= 0x110000; ++code) {
+    if (code <= 0x10FFFF && ((mask >> unicode::CategoryOf(code)) & 1) != 0) continue;
+    if (low < code) set.Add(low, code - 1);
+    low = code + 1;
+  }
+  return set;
+}
+
 class Parser {
  public:
   Parser(std::string_view text, std::string_view field) : text_(text), field_(field) {}
@@ -72,6 +90,7 @@ class Parser {
     if (!utf8::IsValid(text_)) return Refuse("it is not UTF-8");
     VIVACE_ASSIGN(Pattern pattern, ParseEither(0));
     if (!AtEnd()) return Refuse("')' closes no group");
+    if (!NormaliseRepeats(&pattern)) return Refuse("its repeats of what may be empty are too many");
     if (Repeats(pattern) > limits::kMaxGrammarRepeat) {
       return Refuse("its repeats of repeats multiply to more than {}", limits::kMaxGrammarRepeat);
     }
@@ -93,6 +112,13 @@ class Parser {
     return Fail(ErrorCode::kInvalidArgument, "bad_pattern", std::string(field_),
                 "the pattern cannot be used: {} (at byte {})",
                 fmt::format(format, std::forward<Args>(args)...), pos_);
+  }
+
+  // A construct that begins at `start` and that a grammar cannot hold to.
+  tl::unexpected<Error> Beyond(size_t start, std::string_view instead) const {
+    return Fail(ErrorCode::kInvalidArgument, "bad_pattern", std::string(field_),
+                "the pattern cannot be used: '{}' (at byte {}) {}",
+                text_.substr(start, std::min<size_t>(pos_ - start, 20)), start, instead);
   }
 
   bool AtEnd() const { return pos_ >= text_.size(); }
@@ -215,13 +241,30 @@ class Parser {
     return Pattern::Of({{code, code}});
   }
 
+  tl::unexpected<Error> RefuseGroup(size_t start, bool python) {
+    const bool behind = Take('<');
+    const char kind = Peek();
+    if (!AtEnd()) ++pos_;
+    if (kind == '=' && python) return Beyond(start, kNoReferences);
+    if (kind == '=' || kind == '!') {
+      return Beyond(start, behind
+                               ? "looks behind, which a grammar cannot; say in the pattern itself "
+                                 "what may come in that place"
+                               : "looks ahead, which a grammar cannot; write what may follow in "
+                                 "its place (alternatives, classes such as [^x])");
+    }
+    return Beyond(start,
+                  "begins a group with flags or of a kind that is not offered; groups are (...), "
+                  "(?:...) and (?<name>...), and letters of both cases are written [aA]");
+  }
+
   Result<Pattern> ParseGroup(size_t depth) {
-    ++pos_;
+    const size_t start = pos_++;
     if (Take('?')) {
       if (!Take(':')) {
-        Take('P');
+        const bool python = Take('P');
         const bool named = Peek() == '<' && Peek(1) != '=' && Peek(1) != '!';
-        if (!named) return Refuse("look-around, flags and references are not offered");
+        if (!named) return RefuseGroup(start, python);
         const size_t end = text_.find('>', pos_);
         if (end == std::string_view::npos) return Refuse("a group's name has no end");
         pos_ = end + 1;
@@ -254,7 +297,7 @@ class Parser {
       }
       all.Add(low);
     }
-    CodePoints set = negated ? all.maybe.Complement() : all.surely.Intersect(CodePoints::All());
+    CodePoints set = negated ? all.maybe.Complement() : all.surely;
     if (set.empty()) return Refuse("a class with no character");
     return Pattern::Of(std::move(set));
   }
@@ -270,7 +313,7 @@ class Parser {
   }
 
   Result<Class> ParseEscape(bool in_set) {
-    ++pos_;
+    const size_t start = pos_++;
     if (AtEnd()) return Refuse("it ends with a backslash");
     const char32_t c = NextCodePoint();
     if (auto cls = ClassEscape(c)) return *cls;
@@ -293,12 +336,77 @@ class Parser {
       case 'b':
         if (in_set) return one('\b');
         break;
+      case 'c':
+        return ParseControl(start);
+      case 'p':
+      case 'P':
+        return ParseProperty(start, c == 'P');
+      case '0':
+        if (Peek() < '0' || Peek() > '9') return one(0);
+        break;
       default:
         break;
     }
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (letter) return Refuse("the escape '\\{}' is not offered", static_cast<char>(c));
+    if (letter) return RefuseEscape(start, static_cast<char>(c));
     return one(c);
+  }
+
+  tl::unexpected<Error> RefuseEscape(size_t start, char letter) const {
+    switch (letter) {
+      case 'b':
+      case 'B':
+        return Beyond(start,
+                      "asks whether a word ends here, which a grammar cannot; write what may stand "
+                      "in this place, such as a space");
+      case 'A':
+      case 'Z':
+      case 'z':
+      case 'G':
+        return Beyond(start, "is not offered; the whole text is matched, so leave it out");
+      case 'k':
+        return Beyond(start, kNoReferences);
+      default:
+        if (letter >= '0' && letter <= '9') return Beyond(start, kNoReferences);
+        return Beyond(start,
+                      "is no escape that is offered; for the letter itself leave the "
+                      "backslash out");
+    }
+  }
+
+  // \cJ, a control character.
+  Result<Class> ParseControl(size_t start) {
+    const char letter = Peek();
+    const bool known = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z');
+    if (!known) return Beyond(start, "needs a letter behind it");
+    ++pos_;
+    const auto code = static_cast<char32_t>(letter & 0x1F);
+    return Same({{code, code}});
+  }
+
+  // \p{Lu}, \p{Script=Greek}, \P{L}.
+  Result<Class> ParseProperty(size_t start, bool negated) {
+    std::string_view name = text_.substr(pos_, AtEnd() ? 0 : 1);
+    if (Take('{')) {
+      const size_t end = text_.find('}', pos_);
+      if (end == std::string_view::npos) return Beyond(start, "is not closed");
+      name = text_.substr(pos_, end - pos_);
+      pos_ = end + 1;
+    } else {
+      pos_ += name.size();
+    }
+    if (const size_t equals = name.find('='); equals != std::string_view::npos) {
+      name.remove_prefix(equals + 1);  // General_Category=, gc=, Script=, sc=
+    }
+    if (properties_++ == kMostProperties) return Refuse("it has too many of '\\p'");
+    CodePoints set = CodePointsOf(name);
+    if (set.empty()) {
+      return Beyond(start,
+                    "names no category or script that is known; categories are such as L, Lu, Nd, "
+                    "P, scripts such as Greek");
+    }
+    if (negated) set = set.Complement();
+    return Same(set.Intersect(CodePoints::All()));
   }
 
   Result<Class> ParseUnicode() {
@@ -324,15 +432,18 @@ class Parser {
       code = code * 16 + static_cast<char32_t>(value);
       ++pos_;
     }
-    const bool scalar = code > 0 && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
+    const bool scalar = code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
     if (count == 0 || (digits > 0 && count < digits)) return Refuse("hexadecimal digits missing");
     if (!scalar) return Refuse("U+{:04X} is not a character", static_cast<uint32_t>(code));
     return Same({{code, code}});
   }
 
+  static constexpr int kMostProperties = 16;  // each looks at all of Unicode
+
   std::string_view text_;
   std::string_view field_;
   size_t pos_ = 0;
+  int properties_ = 0;
 };
 
 }  // namespace

@@ -44,12 +44,64 @@ TEST(Pattern, HasLengths) {
   EXPECT_EQ(lengths("a*").max, kUnbounded);
 }
 
+TEST(Pattern, RepeatsOfWhatMayBeEmptyAreRewritten) {
+  EXPECT_EQ(Expression("(a*)*b"), "(([a])* [b])");
+  EXPECT_EQ(Expression("(|a)+"), "([a])*");
+  EXPECT_EQ(Expression("(a?b?)*"), "(([a] | [b]))*");
+  EXPECT_EQ(Expression("(a?b?){1,3}"), "((([a] ([b])?) | [b])){0,3}");
+  EXPECT_EQ(Expression("((a*)*)*"), "([a])*");
+  EXPECT_EQ(Expression("(()|(){2})*"), "\"\"");
+  EXPECT_EQ(LengthsOf(*ParsePattern("(a?b?){2,3}", "")).max, 6);
+  std::string nested = "a";
+  for (int i = 0; i < 60; ++i) nested = "(" + nested + "?)*";
+  EXPECT_TRUE(ParsePattern(nested, "")) << "grows with each level";
+  std::string row = "(";
+  for (int i = 0; i < 1'000; ++i) row += "a?";
+  EXPECT_TRUE(ParsePattern(row + ")*", ""));
+  EXPECT_FALSE(ParsePattern(row + "){2,9}", ""));
+}
+
+TEST(Pattern, CharactersByNumberAndProperty) {
+  EXPECT_EQ(Expression("\\x00\\0\\cJ"), "([\\u0000] [\\u0000] [\\u000A])");
+  EXPECT_EQ(Expression("[\\0a]", Spelling::kJsonString), "([a] | \"\\\\u0000\")");
+  const auto set = [](const char* text) { return ParsePattern(text, "")->set; };
+  const auto has = [&](const char* text, char32_t code) {
+    return !set(text).Intersect({{code, code}}).empty();
+  };
+  EXPECT_TRUE(has("\\p{L}", U'é') && has("\\p{Lu}", 'A') && has("\\p{Script=Greek}", U'λ'));
+  EXPECT_TRUE(has("\\pL", 'x') && has("[\\p{Nd}_]", '_') && has("\\P{L}", '1'));
+  EXPECT_FALSE(has("\\p{L}", '1') || has("\\p{Lu}", 'a') || has("\\P{L}", U'é'));
+}
+
+TEST(Pattern, SaysWhatCannotBeHeldToAndWhatToWrite) {
+  struct Case {
+    const char* text;
+    const char* says;
+  };
+  for (const Case& c :
+       std::initializer_list<Case>{{"ab(?=c)", "'(?=' (at byte 2) looks ahead"},
+                                   {"(?!c)a", "'(?!' (at byte 0) looks ahead"},
+                                   {"a(?<!b)c", "'(?<!' (at byte 1) looks behind"},
+                                   {"(a)\\1", "'\\1' (at byte 3) refers back to a group"},
+                                   {"(?P<n>a)(?P=n)", "refers back to a group"},
+                                   {"(?<n>a)\\k<n>", "refers back to a group"},
+                                   {"\\bword", "'\\b' (at byte 0) asks whether a word ends here"},
+                                   {"a\\Z", "leave it out"},
+                                   {"(?i)a", "[aA]"},
+                                   {"\\p{Nope}", "names no category"},
+                                   {"\\q", "no escape"}}) {
+    const auto refused = ParsePattern(c.text, "pattern");
+    ASSERT_FALSE(refused) << c.text;
+    EXPECT_THAT(refused.error().message, ::testing::HasSubstr(c.says)) << c.text;
+  }
+}
+
 TEST(Pattern, RefusesWhatIsMalformedOrBeyondGrammars) {
   for (const char* text : {"foo**",   "(",           ")",
                            "a)",      "[",           "[]",
                            "*a",      "a{2,1}",      "a{9999999999}",
                            "(?=a)",   "(?<!a)b",     "\\1",
-                           "\\bword", "\\p{L}",      "a$b",
+                           "\\bword", "\\p{Z",       "a$b",
                            "b^a",     "[z-a]",       "\\",
                            "(?i)a",   "[[:alpha:]]", "\\ud800",
                            "a{",      "(a|b",        "^*a",

@@ -196,8 +196,10 @@ Result<Expression> SchemaWriter::String(const Shape& shape) {
 std::string SchemaWriter::Counted(std::vector<std::string> before, const std::string& character,
                                   int64_t min, int64_t max) {
   before.insert(before.begin(), Literal("\""));
-  before.push_back(
-      out_.AddRule("counted", CountedRest(character, min, max) + R"( (= [ \n\t]* [,:}\]]))"));
+  constexpr std::string_view kBehind = R"( (= [ \n\t]* [,:}\]]))";  // and two rules: json_rules.cc
+  std::string rest = CountedRest(character, min, max);
+  for (int i = 0; i < 2; ++i) rest = out_.AddRule("counted", rest.append(kBehind));
+  before.push_back(std::move(rest));
   return Seq(before);
 }
 

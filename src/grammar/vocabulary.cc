@@ -7,7 +7,14 @@ namespace {
 
 constexpr size_t kMaxTokenBytes = 60'000;  // longer ones are in no plan
 
+// Of a token, on average: its bytes here, in xgrammar's list by id and its list by bytes, each in a
+// std::string (few are too long to lie in it), four numbers there, and two nodes of the trie that
+// no other token shares.
+constexpr size_t kBytesOfToken = 3 * sizeof(std::string) + 4 * sizeof(int32_t) + 2 * 12;
+
 }  // namespace
+
+size_t SharedGrammarBytes(size_t tokens) { return tokens * kBytesOfToken; }
 
 Vocabulary::Vocabulary(std::vector<std::string> bytes, std::vector<TokenId> stop, int32_t size)
     : bytes_(std::move(bytes)), stop_(std::move(stop)), size_(size) {

@@ -16,6 +16,10 @@
 
 namespace vivace::grammar {
 
+// What this process keeps of a vocabulary of `tokens` for all grammars, in bytes: this, and what
+// xgrammar keeps beside it. Made at the start (GrammarCompiler::Prepare).
+size_t SharedGrammarBytes(size_t tokens);
+
 class Vocabulary {
  public:
   // `size`: how many logits the model has; `stop`: what ends an output.

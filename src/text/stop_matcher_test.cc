@@ -105,7 +105,9 @@ TEST(StopMatcher, AsTheReferenceHoweverTheTextIsCut) {
 }
 
 TEST(StopMatcher, HoldsBackNoMoreThanMayMatch) {
-  StopMatcher matcher({std::string(255, 'a') + "b"}, false);
+  std::string stop(255, 'a');
+  stop += 'b';
+  StopMatcher matcher({stop}, false);
   size_t out = 0;
   for (int i = 0; i < 4000; ++i) out += matcher.Push("a").size();
   EXPECT_EQ(out, 4000u - 255);

@@ -251,3 +251,31 @@ def test_made_schemas(mini):
         except Exception as fault:
             raise AssertionError(f"{schema} -> {text}") from fault
     assert served > 50
+
+
+GIVING_WAY = {"min_tokens": 50, "bad_words": ["x"], "logit_bias": {"5": -100}, "allowed_token_ids": [4]}
+
+
+def test_what_gives_way_to_a_grammar_is_reported(mini):
+    answer = ask(mini, **IS_PATTERN[0], **GIVING_WAY)
+    assert re.fullmatch("[a-f]{3}-\\d{2,4}", text_of(answer))
+    assert sorted(answer.json()["vivace"]["ignored"]) == sorted(GIVING_WAY)
+    assert "vivace" not in ask(mini, **IS_PATTERN[0], logit_bias={"5": -50}).json()
+    assert "vivace" not in ask(mini, **GIVING_WAY).json()
+
+
+@pytest.mark.parametrize("member", GIVING_WAY)
+def test_what_gives_way_is_refused_where_the_request_is_strict(mini, member):
+    answer = ask(mini, structured_outputs={"regex": "a+"}, strict=True, **{member: GIVING_WAY[member]})
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == member
+    assert "gives way" in answer.json()["error"]["message"]
+
+
+# The one place of a rule: what xgrammar takes for certain behind it must be.
+def test_no_token_goes_further_than_what_may_follow(mini):
+    schema = {"type": "object", "additionalProperties": {"type": "array", "items": {"const": "x"}}}
+    bias = {str(token): 60 for token in mini.post("/tokenize", {"prompt": "\" t: the\"", "add_special_tokens": False})
+            .json()["tokens"]}
+    for seed in range(20):
+        answer = ask(mini, seed, temperature=2.0, response_format=schema_format(schema), logit_bias=bias)
+        jsonschema.validate(json.loads(text_of(answer)), schema)

@@ -113,3 +113,25 @@ def test_throughput_and_latency(mini_model, tmp_path):
     assert "Avg latency: " in done.stdout and "99% percentile latency: " in done.stdout
     result = json.loads(path.read_text())
     assert len(result["latencies"]) == 3 and set(result["percentiles"]) == {"10", "25", "50", "75", "90", "99"}
+
+
+def test_what_cannot_be_is_refused_before_anything_is_measured(mini_model, tmp_path):
+    def refusal(*args):
+        done = run("bench", "throughput", mini_model, "--num-prompts", "2", *args)
+        assert done.returncode in (1, 2) and not done.stdout, done.stdout
+        return done.stderr
+
+    assert "reads no file" in refusal("--dataset-path", tmp_path / "chats.json")
+    assert "absent.json" in refusal("--dataset-name", "sharegpt", "--dataset-path", tmp_path / "absent.json")
+    assert "there is no folder" in refusal("--output-json", tmp_path / "none" / "result.json")
+
+
+def test_a_budget_that_ends_before_a_trial(mini_model, tmp_path):
+    out = tmp_path / "tuned"
+    done = run("tune", mini_model, *FLAGS, "--budget", "0.001s", "--out", out)
+    assert done.returncode == 1
+    assert "give a larger --budget" in done.stdout
+    assert not (out / "vivace.json").exists()
+    done = run("tune", mini_model, *FLAGS, "--budget", "4s", "--out", out)  # goes on
+    assert done.returncode == 0, done.stderr
+    assert (out / "vivace.json").exists()

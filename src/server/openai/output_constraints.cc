@@ -1,5 +1,7 @@
 #include "server/openai/output_constraints.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "server/json/strict_json.h"
@@ -147,6 +149,30 @@ Status AddGrammar(const OutputReading& reading, const ServedModel& model, Reques
   return {};
 }
 
+// What an output must be leaves nothing else at times, and then these give way: nothing can be
+// promised of them.
+Status ReportWhatGivesWay(RequestParams* params) {
+  const SamplingParams& sampling = params->sampling;
+  const bool bans = std::ranges::any_of(sampling.logit_bias,
+                                        [](const auto& entry) { return entry.second <= -100; });
+  const std::pair<std::string_view, bool> members[] = {
+      {"min_tokens", sampling.min_tokens > 0},
+      {"allowed_token_ids", !sampling.allowed_token_ids.empty()},
+      {"bad_words", !params->bad_words.empty()},
+      {"logit_bias", bans}};
+  for (const auto& [name, given] : members) {
+    if (!given) continue;
+    if (params->strict) {
+      return Fail(ErrorCode::kUnsupported, "strict_gives_way", std::string(name),
+                  "`{}` gives way where `{}` leaves nothing else, and the request is strict: leave "
+                  "one of them out",
+                  name, AskedBy(*params));
+    }
+    params->ignored.emplace_back(name);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<TokenConstraint>> OutputConstraints::New(int32_t choices) const {
@@ -168,6 +194,9 @@ Result<OutputConstraints> ConstrainOutputs(const OutputReading& reading, const S
   OutputConstraints out;
   VIVACE_RETURN_IF_ERROR(AddBudget(reading, model, params, &out));
   VIVACE_RETURN_IF_ERROR(AddGrammar(reading, model, params, &out));
+  if (out.grammar != nullptr && (params->grammar || ForcesCalls(*params))) {
+    VIVACE_RETURN_IF_ERROR(ReportWhatGivesWay(params));
+  }
   return out;
 }
 

@@ -3,7 +3,9 @@
 // adds a logarithm), refused early where a prompt cannot fit.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

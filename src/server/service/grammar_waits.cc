@@ -74,7 +74,7 @@ void GrammarWaits::Leave(const WaitPtr& wait) {
 }
 
 void GrammarWaits::FailAll(const Error& error) {
-  while (!waits_.empty()) Refuse(waits_.front(), error);
+  for (const WaitPtr& wait : std::vector<WaitPtr>(waits_)) Refuse(wait, error);
 }
 
 // Once.
