@@ -44,10 +44,11 @@ struct Figures {
   double duration_s = 0;  // first scheduled to the last end; what was interrupted has none
   int64_t input_tokens = 0, output_tokens = 0, cached_tokens = 0;  // of completed requests
   double request_throughput = 0, input_throughput = 0, output_throughput = 0,
-         total_throughput = 0;          // a second
-  double steady_output_throughput = 0;  // while at least 9 of 10 places of the peak concurrency
-                                        // were taken, by later requests than the first to take them
-  double steady_s = 0;                  // how long that was, together
+         total_throughput = 0;  // a second
+  // While at least 9 of 10 places of the peak concurrency were taken, by later requests than the
+  // first to take them; -1: never.
+  double steady_output_throughput = -1;
+  double steady_s = 0;  // how long that was, together
   double goodput = -1;  // requests a second that keep every promise; -1: none was asked for
   double good_share = -1;
   double mean_concurrency = 0;  // sum of (last event - sent) / duration

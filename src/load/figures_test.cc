@@ -242,7 +242,9 @@ TEST(Figures, SteadyThroughputLeavesTheStartAndTheTailOut) {
 
 TEST(Figures, OneWaveHasNoSteadyState) {
   const std::vector<RequestRecord> records = {Completed(0, 0, {10, 20}), Completed(1, 0, {10, 20})};
-  EXPECT_EQ(ComputeFigures(records, {}).steady_s, 0);
+  const Figures f = ComputeFigures(records, {});
+  EXPECT_EQ(f.steady_s, 0);
+  EXPECT_EQ(f.steady_output_throughput, -1);
 }
 
 // An open loop with one place: waiting for it is no concurrency.
