@@ -231,17 +231,17 @@ TEST(Figures, SteadyThroughputLeavesTheStartAndTheTailOut) {
   for (int i = 1; i <= 100; ++i) even.push_back(1000 + 10 * i);
   tail = even;
   for (int i = 1; i <= 10; ++i) tail.push_back(2000 + 100 * i);
-  const std::vector<RequestRecord> records = {Completed(0, 0, {900, 1000}),
-                                              Completed(1, 0, {900, 990}), Completed(2, 990, even),
+  const std::vector<RequestRecord> records = {Completed(0, 10, {900, 1000}),
+                                              Completed(1, 10, {900, 990}), Completed(2, 990, even),
                                               Completed(3, 1000, tail)};
   const Figures f = ComputeFigures(records, {});
   EXPECT_DOUBLE_EQ(f.steady_s, 1);
   EXPECT_DOUBLE_EQ(f.steady_output_throughput, 200);
-  EXPECT_DOUBLE_EQ(f.output_throughput, 214 / 3.);
+  EXPECT_DOUBLE_EQ(f.output_throughput, 214 / 2.99);
 }
 
 TEST(Figures, OneWaveHasNoSteadyState) {
-  const std::vector<RequestRecord> records = {Completed(0, 0, {10, 20}), Completed(1, 0, {10, 20})};
+  const std::vector<RequestRecord> records = {Completed(0, 5, {10, 20}), Completed(1, 5, {10, 20})};
   const Figures f = ComputeFigures(records, {});
   EXPECT_EQ(f.steady_s, 0);
   EXPECT_EQ(f.steady_output_throughput, -1);
@@ -249,9 +249,9 @@ TEST(Figures, OneWaveHasNoSteadyState) {
 
 // An open loop with one place: waiting for it is no concurrency.
 TEST(Figures, MeanConcurrencyIsNeverAboveThePeak) {
-  RequestRecord waits = Completed(1, 0, {120, 200});
+  RequestRecord waits = Completed(1, 10, {120, 200});
   waits.sent_ns = Ms(100);
-  const std::vector<RequestRecord> records = {Completed(0, 0, {50, 100}), waits};
+  const std::vector<RequestRecord> records = {Completed(0, 10, {50, 100}), waits};
   const Figures f = ComputeFigures(records, {});
   EXPECT_EQ(f.peak_concurrency, 1);
   EXPECT_DOUBLE_EQ(f.mean_concurrency, 1);
@@ -266,13 +266,13 @@ TEST(Figures, WhatWasInterruptedTakesNoTime) {
 }
 
 TEST(Figures, WrongLengthsAreCounted) {
-  std::vector<RequestRecord> records = {Completed(0, 0, {10, 20}), Completed(1, 0, {10, 20})};
+  std::vector<RequestRecord> records = {Completed(0, 5, {10, 20}), Completed(1, 5, {10, 20})};
   records[1].wanted_output_tokens = 5;
   EXPECT_EQ(ComputeFigures(records, {}).wrong_lengths, 1);
 }
 
 TEST(Figures, ServersOwnQueueWhereItTells) {
-  std::vector<RequestRecord> records = {Completed(0, 0, {10, 20}), Completed(1, 0, {10, 20})};
+  std::vector<RequestRecord> records = {Completed(0, 5, {10, 20}), Completed(1, 5, {10, 20})};
   records[0].server_queue_ms = 4;
   const Figures f = ComputeFigures(records, {});
   EXPECT_EQ(f.server_queue_ms.n, 1);

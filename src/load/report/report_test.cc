@@ -285,7 +285,7 @@ TEST(TerminalTable, SaysFirstWhetherTheRunCounts) {
   run.client.bottleneck = true;
   EXPECT_THAT(TerminalTable({run}, ""), StartsWith("INVALID: 1 of 41 requests failed"));
   EXPECT_THAT(TerminalTable({run, run}, ""), StartsWith("INVALID (c=8): 1 of 41"));
-  EXPECT_THAT(ReportJson({run}, false), StartsWith("{\"format\":1,\"tool\":\"vivace "));
+  EXPECT_THAT(ReportJson({run}, false), StartsWith("{\"format\":2,\"tool\":\"vivace "));
   EXPECT_THAT(ReportHtml({run}), HasSubstr("This run is invalid"));
 }
 
