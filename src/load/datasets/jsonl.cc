@@ -17,7 +17,7 @@ using boost::json::value;
 
 constexpr std::string_view kOutputNames[] = {"output_len", "output_length", "output_tokens",
                                              "max_tokens", "max_completion_tokens"};
-constexpr double kMostMs = 1e12;  // three decades
+constexpr double kMostMs = 1e14;  // of any clock: Unix time in milliseconds is 1.8e12
 
 class Reader {
  public:
