@@ -182,7 +182,7 @@ def test_what_is_wrong_is_one_sentence(simulate, tmp_path):
     good = simulate()
     assert "line 2" in refusal("--base-url", good, "--dataset-name", "jsonl", "--dataset-path", broken)
     assert "days at this rate" in refusal("--base-url", good, "--request-rate", "0.001", "--num-prompts", 700,
-                                       "--token-ids", *SMALL)
+                                       "--token-ids", *SMALL, code=2)
     assert "folder" in refusal("--base-url", good, "--output-json", tmp_path / "no" / "where.json")
     for args in (("--goodput", "first:3"), ("--request-rate", "0"), ("--num-promts", "3"), ("--extra-body", "[1]"),
                  ("--extra-body", '{"stream": false}'), ("--compat", "nothing"), ("--dataset-name", "nothing"),
