@@ -177,6 +177,7 @@ Status WorkloadRun::Start(size_t chain, size_t turn, int64_t scheduled_ns) {
   record.prompt_tokens = static_cast<int32_t>(request.prompt.size());
   record.chunk_ns.reserve(static_cast<size_t>(request.sampling.max_tokens) + 1);
   record.chunk_tokens.reserve(static_cast<size_t>(request.sampling.max_tokens) + 1);
+  record.choices = options_.num_choices;
   record.counted = true;
   record.sent_ns = SteadyNanos();
   record.scheduled_ns = scheduled_ns > 0 ? scheduled_ns : record.sent_ns;

@@ -54,6 +54,7 @@ double Mean(const std::vector<double>& values) {
 }
 
 std::string DistributionJson(const load::Distribution& d) {
+  if (d.n == 0) return "null";
   return fmt::format(
       R"({{"n":{},"mean":{:.4f},"p50":{:.4f},"p90":{:.4f},"p99":{:.4f},"max":{:.4f}}})", d.n,
       d.mean, d.p50, d.p90, d.p99, d.max);

@@ -109,7 +109,13 @@ TEST_F(Offline, SeveralAnswersToAPromptCountTogether) {
   const auto engine = Load();
   const OfflineRun run = Run(engine.get(), Requests(2, 10, 4), {.num_choices = 3});
   EXPECT_EQ(run.records[0].output_tokens, 12);
-  EXPECT_EQ(load::ComputeFigures(run.records, {}).wrong_lengths, 0);
+  const load::Figures f = load::ComputeFigures(run.records, {});
+  EXPECT_EQ(f.wrong_lengths, 0);
+  EXPECT_EQ(f.ttft_ms.n, 2);
+  EXPECT_EQ(f.e2el_ms.n, 2);
+  // Three answers' tokens come together: time by their number is nobody's time per token.
+  EXPECT_EQ(f.tpot_ms.n, 0);
+  EXPECT_EQ(f.itl_ms.n, 0);
 }
 
 TEST_F(Offline, ATurnFollowsTheAnswerToTheLast) {

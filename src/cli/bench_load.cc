@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "cli/commands.h"
 #include "cli/output_file.h"
 #include "cli/progress.h"
@@ -27,6 +28,32 @@ namespace fs = std::filesystem;
 // Each run has another seed, far from those that users give to commands beside this one.
 constexpr uint64_t kSeedStep = 1'000'003;
 constexpr useconds_t kPollUs = 250'000;
+
+tl::unexpected<Error> Interrupted() {
+  return Fail(ErrorCode::kUnavailable, "interrupted", "", "interrupted while prompts were made");
+}
+
+// Ends the making of prompts when a signal has come: a server may take a second for each.
+class StoppableCounter final : public load::TokenCounter {
+ public:
+  StoppableCounter(load::TokenCounter* counter, const std::atomic<bool>* stop)
+      : counter_(*counter), stop_(*stop) {}
+
+  Result<std::vector<int32_t>> Encode(std::string_view text) override {
+    if (stop_.load()) return Interrupted();
+    return counter_.Encode(text);
+  }
+  Result<std::string> Decode(std::span<const int32_t> ids) override {
+    if (stop_.load()) return Interrupted();
+    return counter_.Decode(ids);
+  }
+  int32_t vocab_size() const override { return counter_.vocab_size(); }
+  Result<int32_t> ChatOverhead() override { return counter_.ChatOverhead(); }
+
+ private:
+  load::TokenCounter& counter_;
+  const std::atomic<bool>& stop_;
+};
 
 bool MayYetCome(const Error& error) {
   return error.reason == "no_answer" || error.reason == "not_ready";
@@ -122,25 +149,39 @@ Status LoadBench::OpenCounter() {
 
 // ---- A run ----
 
-std::vector<double> LoadBench::ArrivalsOf(const load::Workload& workload,
-                                          const Point& point) const {
+Result<std::vector<double>> LoadBench::ArrivalsOf(const load::Workload& workload,
+                                                  const Point& point) const {
   const bool ramps = options_.arrivals.ramp != load::ArrivalOptions::Ramp::kNone;
-  if (point.rate <= 0 && !ramps) return {};
+  if (point.rate <= 0 && !ramps) return std::vector<double>();
   load::ArrivalOptions arrivals = options_.arrivals;
   arrivals.rate = point.rate;
   arrivals.seed += kSeedStep * point.number;
-  return load::Arrivals(arrivals, load::CountStarts(workload));
+  std::vector<double> at = load::Arrivals(arrivals, load::CountStarts(workload));
+  if (!at.empty() && !(at.back() <= limits::kMaxLoadSeconds)) {
+    return Fail(
+        ErrorCode::kInvalidArgument, "bad_value", "request-rate",
+        "{} requests take {:.3g} days at this rate, and a run takes {:g} at most: raise the "
+        "rate or lower --num-prompts",
+        at.size(), at.back() / 86'400, limits::kMaxLoadSeconds / 86'400);
+  }
+  return at;
 }
 
-Result<load::RunResult> LoadBench::Run(const Point& point) {
+Result<load::Workload> LoadBench::MakeWorkload(const Point& point) {
   load::DatasetOptions dataset = options_.dataset;
   dataset.num_prompts = point.num_prompts;
   dataset.seed += kSeedStep * point.number;
+  if (counter_ == nullptr) return load::MakeWorkload(dataset, nullptr);
+  StoppableCounter counter(counter_.get(), &stop_);
+  return load::MakeWorkload(dataset, &counter);
+}
+
+Result<load::RunResult> LoadBench::Run(const Point& point) {
   Progress progress(point.label.empty() ? "measuring" : point.label);
-  VIVACE_ASSIGN(const load::Workload workload, load::MakeWorkload(dataset, counter_.get()));
+  VIVACE_ASSIGN(const load::Workload workload, MakeWorkload(point));
   load::RunOptions run;
   run.label = point.label;
-  run.arrivals_s = ArrivalsOf(workload, point);
+  VIVACE_ASSIGN(run.arrivals_s, ArrivalsOf(workload, point));
   run.max_concurrency = point.concurrency;
   run.request_rate = point.rate;
   run.burstiness = options_.arrivals.burstiness;
@@ -173,11 +214,20 @@ Status CheckReports(const ReportOptions& options) {
   return CheckOutputPath((fs::path(options.result_dir) / "result.json").string());
 }
 
-Status WriteReports(const ReportOptions& options, const std::vector<load::RunResult>& runs) {
+Status WriteReports(const ReportOptions& options, const std::vector<load::RunResult>& runs,
+                    const std::string& search) {
   if (runs.empty()) return {};
   if (!options.json.empty()) {
-    VIVACE_RETURN_IF_ERROR(
-        WriteReport(options.json, load::ReportJson(runs, /*detailed=*/true) + "\n"));
+    const std::string text = load::ReportJson(runs, /*detailed=*/true, search);
+    VIVACE_RETURN_IF_ERROR(WriteReport(options.json, text + "\n"));
+    if (text.size() > limits::kMaxReportBytes) {
+      fmt::print(
+          stderr,
+          "note: {} has {:.0f} MB, and `bench report` and `bench compare` read {:.0f}: split "
+          "the run, or use --save-result without --save-detailed\n",
+          options.json, static_cast<double>(text.size()) / 1e6,
+          static_cast<double>(limits::kMaxReportBytes) / 1e6);
+    }
   }
   if (!options.csv.empty()) VIVACE_RETURN_IF_ERROR(WriteReport(options.csv, load::ReportCsv(runs)));
   if (!options.html.empty())

@@ -30,6 +30,7 @@ class LoadBench {
     std::string label;
     std::vector<load::Promise> promises;
   };
+  // "interrupted" where a signal came before anything of it was sent.
   Result<load::RunResult> Run(const Point& point);
 
   bool interrupted() const { return stop_.load(); }
@@ -39,7 +40,8 @@ class LoadBench {
   Status Connect();
   Status OpenCounter();
   void OnSignal();
-  std::vector<double> ArrivalsOf(const load::Workload& workload, const Point& point) const;
+  Result<load::Workload> MakeWorkload(const Point& point);
+  Result<std::vector<double>> ArrivalsOf(const load::Workload& workload, const Point& point) const;
 
   LoadOptions options_;
   load::LoadSettings settings_;
@@ -52,8 +54,10 @@ class LoadBench {
 
 // Fails where a file of a report could not be written, before anything is measured.
 Status CheckReports(const ReportOptions& options);
-// All files that were asked for; each is named on stderr.
-Status WriteReports(const ReportOptions& options, const std::vector<load::RunResult>& runs);
+// All files that were asked for; each is named on stderr. `search`: a JSON object of what was found
+// by these runs, for the file that has them all; empty: none.
+Status WriteReports(const ReportOptions& options, const std::vector<load::RunResult>& runs,
+                    const std::string& search = "");
 
 // 0; kExitRefused where a run is not valid; kExitInterrupted.
 int ExitCodeOf(const std::vector<load::RunResult>& runs, bool interrupted);

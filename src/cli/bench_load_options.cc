@@ -83,8 +83,10 @@ Status StoreBurstiness(const std::string& text, load::ArrivalOptions* arrivals) 
   }
   const auto read = std::from_chars(text.data(), text.data() + text.size(), arrivals->burstiness);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() ||
-      !(arrivals->burstiness > 0 && arrivals->burstiness <= 1e6)) {
-    return BadValue("burstiness", text, "a number above 0, 1 for Poisson arrivals, or inf");
+      !(arrivals->burstiness >= load::kLeastBurstiness && arrivals->burstiness <= 1e6)) {
+    return BadValue("burstiness", text,
+                    fmt::format("a number of at least {:g}, 1 for Poisson arrivals, or inf",
+                                load::kLeastBurstiness));
   }
   return {};
 }
@@ -279,10 +281,10 @@ Result<std::vector<double>> ParseRates(std::string_view text, const std::string&
     const bool number = read.ec == std::errc() && read.ptr == word.data() + word.size();
     if (word == "inf") {
       rate = 0;
-    } else if (!number || !(rate > 0 && rate <= limits::kMaxLoadRate)) {
-      return BadValue(
-          flag, word,
-          fmt::format("requests a second above 0, at most {:g}, or inf", limits::kMaxLoadRate));
+    } else if (!number || !(rate >= load::kLeastArrivalRate && rate <= limits::kMaxLoadRate)) {
+      return BadValue(flag, word,
+                      fmt::format("requests a second, from {:g} to {:g}, or inf",
+                                  load::kLeastArrivalRate, limits::kMaxLoadRate));
     }
     if (rates.size() == limits::kMaxBenchCases) {
       return BadValue(flag, std::string(text),

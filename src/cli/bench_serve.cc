@@ -54,9 +54,9 @@ std::vector<Flag> LoadPointFlags(BenchServeOptions* o) {
              return {};
            }},
           NumberFlag("ramp-up-start-rps", "R", "from so many requests a second",
-                     &arrivals->ramp_from, 0.001, limits::kMaxLoadRate),
-          NumberFlag("ramp-up-end-rps", "R", "to so many", &arrivals->ramp_to, 0.001,
-                     limits::kMaxLoadRate),
+                     &arrivals->ramp_from, load::kLeastArrivalRate, limits::kMaxLoadRate),
+          NumberFlag("ramp-up-end-rps", "R", "to so many", &arrivals->ramp_to,
+                     load::kLeastArrivalRate, limits::kMaxLoadRate),
           {"goodput", "FIGURE:MS", "",
            "count requests that keep all of these, such as ttft:200 tpot:50",
            [o](const std::string& text) -> Status {
@@ -157,12 +157,13 @@ int BenchServe(std::span<const std::string> args) {
   if (!bench) return Refuse(bench.error());
   std::vector<load::RunResult> runs;
   const Status ran = RunAll(options, bench->get(), &runs);
+  const Status written = WriteReports(options.load.report, runs);  // first: what is saved is safe
   if (!runs.empty()) fmt::print("{}", load::TerminalTable(runs, options.load.report.compat));
-  const Status written = WriteReports(options.load.report, runs);
-  if (!ran) return Refuse(ran.error());
   if (!written) return Refuse(written.error());
   if ((*bench)->interrupted()) {
     fmt::print(stderr, "vivace: interrupted; the figures are of what was measured until then\n");
+  } else if (!ran) {
+    return Refuse(ran.error());
   }
   return ExitCodeOf(runs, (*bench)->interrupted());
 }

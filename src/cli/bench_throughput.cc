@@ -68,7 +68,8 @@ Result<bench::ThroughputReport> MeasureThroughput(BenchThroughputOptions* option
   bench::TokenizerCounter counter(model.text.tokenizer, model.file.spec().vocab);
   options->dataset.seed = options->engine.seed;
   options->run.seed = options->engine.seed;
-  VIVACE_ASSIGN(const load::Workload workload, load::MakeWorkload(options->dataset, &counter));
+  VIVACE_ASSIGN(load::Workload workload, load::MakeWorkload(options->dataset, &counter));
+  for (load::PlannedRequest& request : workload.requests) request.at_s = -1;  // all of it at once
   VIVACE_ASSIGN(const auto limits, LimitsFor(options->limits, options->engine, model.file));
   VIVACE_ASSIGN(const auto engine, LoadForOffline(options->engine, model, options->limits, stop));
   Progress progress("measuring");

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -17,12 +18,23 @@ tl::unexpected<Error> CannotWrite(const std::string& path, const std::string& wh
   return Fail(ErrorCode::kIo, "cannot_write", "", "{}: cannot be written: {}", path, why);
 }
 
+fs::path FolderOf(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+Status Write(const std::string& path, const std::string& named, std::string_view text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) return CannotWrite(named, std::strerror(errno));
+  return {};
+}
+
 }  // namespace
 
 Status CheckOutputPath(const std::string& path) {
   std::error_code error;
-  fs::path folder = fs::path(path).parent_path();
-  if (folder.empty()) folder = ".";
+  const fs::path folder = FolderOf(path);
   if (fs::is_directory(path, error)) return CannotWrite(path, "it is a folder");
   if (!fs::is_directory(folder, error)) {
     return CannotWrite(path, "there is no folder '" + folder.string() + "'; make it");
@@ -35,11 +47,20 @@ Status CheckOutputPath(const std::string& path) {
 }
 
 Status WriteOutput(const std::string& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);  // a pipe will do, too
-  file << text;
-  file.close();
-  if (!file) return CannotWrite(path, std::strerror(errno));
-  return {};
+  std::error_code error;
+  const fs::file_status there = fs::status(path, error);
+  if (fs::exists(there) && !fs::is_regular_file(there)) return Write(path, path, text);
+  // Behind a link, so that the link stays one; beside the file, so that the rename is one step.
+  const fs::path target = fs::exists(there) ? fs::canonical(path, error) : fs::path(path);
+  if (error && fs::exists(there)) return CannotWrite(path, error.message());
+  if (access(FolderOf(target).c_str(), W_OK) != 0) return Write(path, path, text);
+  const std::string part = target.string() + ".part";
+  Status written = Write(part, path, text);
+  if (written && std::rename(part.c_str(), target.c_str()) != 0) {
+    written = CannotWrite(path, std::strerror(errno));
+  }
+  if (!written) unlink(part.c_str());
+  return written;
 }
 
 }  // namespace vivace::cli

@@ -12,7 +12,8 @@ namespace vivace::cli {
 // Whether a file could be made at `path`: its folder is there and lets us.
 Status CheckOutputPath(const std::string& path);
 
-// Replaces what was there.
+// Replaces what was there, whole or not at all; what is no plain file, such as a pipe, is written
+// to.
 Status WriteOutput(const std::string& path, std::string_view text);
 
 }  // namespace vivace::cli

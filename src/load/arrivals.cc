@@ -39,7 +39,9 @@ std::vector<double> Arrivals(const ArrivalOptions& options, size_t n) {
     }
     at[i] = now;
   }
-  if (options.ramp == ArrivalOptions::Ramp::kNone && now > 0) {
+  if (now == 0 && CanSpace(options.rate)) {  // gaps too small for a double: they are even then
+    for (size_t i = 0; i < n; ++i) at[i] = static_cast<double>(i + 1) / options.rate;
+  } else if (options.ramp == ArrivalOptions::Ramp::kNone && now > 0) {
     const double scale = static_cast<double>(n) / options.rate / now;
     for (double& t : at) t *= scale;
   }

@@ -13,6 +13,11 @@
 
 namespace vivace::load {
 
+// Below these a command line is refused: a rate that takes years, and a shape so small that gaps
+// are too small to be told from none.
+inline constexpr double kLeastArrivalRate = 1e-4;
+inline constexpr double kLeastBurstiness = 0.01;
+
 struct ArrivalOptions {
   double rate = 0;        // requests a second; 0 or infinity: all at once
   double burstiness = 1;  // shape; below 1 burstier than Poisson, above 1 more even

@@ -60,6 +60,13 @@ TEST(Arrivals, SpreadIsTheShapes) {
               0.15);
 }
 
+TEST(Arrivals, GapsTooSmallForADoubleAreNotNone) {
+  const auto at = Arrivals({.rate = 2, .burstiness = 1e-9, .seed = 1}, 4);
+  EXPECT_NEAR(at.back(), 2, 1e-9);
+  EXPECT_NEAR(Arrivals({.rate = 5, .burstiness = kLeastBurstiness, .seed = 1}, 50).back(), 10,
+              1e-9);
+}
+
 TEST(Arrivals, SeedDecides) {
   EXPECT_EQ(Arrivals({.rate = 3, .seed = 7}, 30), Arrivals({.rate = 3, .seed = 7}, 30));
   EXPECT_NE(Arrivals({.rate = 3, .seed = 7}, 30), Arrivals({.rate = 3, .seed = 8}, 30));

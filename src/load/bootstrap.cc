@@ -12,10 +12,18 @@ namespace {
 
 constexpr uint64_t kBootstrapPurpose = 0xB007;
 constexpr std::array<double, 3> kPercents = {50, 90, 99};
+constexpr size_t kMostLag = 1'000;  // looked at for a correlation
+constexpr size_t kLeastBlocks = 5;
 
-void DrawCounts(size_t groups, Random* random, std::vector<uint32_t>* counts) {
+void DrawCounts(size_t groups, size_t block, Random* random, std::vector<uint32_t>* counts) {
   counts->assign(groups, 0);
-  for (size_t i = 0; i < groups; ++i) ++(*counts)[random->Below(groups)];
+  for (size_t drawn = 0; drawn < groups;) {
+    size_t at = random->Below(groups);
+    for (size_t i = 0; i < block && drawn < groups; ++i, ++drawn) {
+      ++(*counts)[at];
+      if (++at == groups) at = 0;
+    }
+  }
 }
 
 Interval IntervalOf(std::vector<double> ratios, double confidence) {
@@ -76,16 +84,42 @@ GroupedValues::Stats GroupedValues::At(std::span<const uint32_t> counts) const {
 
 GroupedValues::Stats GroupedValues::Whole() const { return At(std::vector<uint32_t>(groups(), 1)); }
 
+std::vector<double> GroupedValues::GroupMeans() const {
+  std::vector<double> means(groups(), 0);
+  for (size_t g = 0; g < groups(); ++g) {
+    if (sizes_[g] > 0) means[g] = sums_[g] / sizes_[g];
+  }
+  return means;
+}
+
+size_t BlockLength(std::span<const double> series) {
+  const size_t n = series.size();
+  if (n < 2 * kLeastBlocks) return 1;
+  const double mean = std::accumulate(series.begin(), series.end(), 0.0) / n;
+  const auto covariance = [&](size_t lag) {
+    double sum = 0;
+    for (size_t i = lag; i < n; ++i) sum += (series[i] - mean) * (series[i - lag] - mean);
+    return sum;
+  };
+  const double variance = covariance(0), noise = 2 / std::sqrt(static_cast<double>(n));
+  const size_t most = std::min(n / kLeastBlocks, kMostLag);
+  size_t lag = 1;
+  while (lag < most && covariance(lag) > noise * variance) ++lag;
+  return lag == 1 ? 1 : std::min(2 * lag, n / kLeastBlocks);
+}
+
 std::array<Interval, 4> RatioIntervals(const GroupedValues& a, const GroupedValues& b, bool paired,
                                        const BootstrapOptions& options) {
   Random random(options.seed, kBootstrapPurpose);
   std::array<std::vector<double>, 4> ratios;
   std::vector<uint32_t> counts;
   const int resamples = Resamples(options.resamples, a.values() + b.values());
+  size_t block_a = BlockLength(a.GroupMeans()), block_b = BlockLength(b.GroupMeans());
+  if (paired) block_a = block_b = std::max(block_a, block_b);
   for (int i = 0; i < resamples && a.groups() > 0 && b.groups() > 0; ++i) {
-    DrawCounts(a.groups(), &random, &counts);
+    DrawCounts(a.groups(), block_a, &random, &counts);
     const auto of_a = a.At(counts);
-    if (!paired) DrawCounts(b.groups(), &random, &counts);
+    if (!paired) DrawCounts(b.groups(), block_b, &random, &counts);
     const auto of_b = b.At(counts);
     for (size_t s = 0; s < ratios.size(); ++s) ratios[s].push_back(of_b[s] / of_a[s]);
   }

@@ -26,6 +26,9 @@ class GroupedValues {
   Stats At(std::span<const uint32_t> counts) const;
   Stats Whole() const;
 
+  // Means of the groups, in their order; a group of none has the mean 0.
+  std::vector<double> GroupMeans() const;
+
  private:
   struct Value {
     double value;
@@ -46,7 +49,14 @@ struct BootstrapOptions {
   uint64_t seed = 0;
 };
 
-// Of b / a, for each of the four statistics. `paired`: both have the same groups, drawn together.
+// How many neighbours of a series are drawn together, so that what they share stays together: 1
+// where they share nothing, otherwise twice the distance at which their correlation is lost in the
+// noise (after Politis and White, 2004), at most a fifth of the series.
+size_t BlockLength(std::span<const double> series);
+
+// Of b / a, for each of the four statistics, with blocks of groups drawn from a circle (Politis and
+// Romano, 1992): groups are in the order of time, and in a queue one shares its luck with the next.
+// `paired`: both have the same groups, drawn together.
 std::array<Interval, 4> RatioIntervals(const GroupedValues& a, const GroupedValues& b, bool paired,
                                        const BootstrapOptions& options);
 

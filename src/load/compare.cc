@@ -17,6 +17,7 @@ namespace {
 constexpr int kSlices = 20;         // of time, for rates
 constexpr double kMostSkew = 0.05;  // between a report's duration and its records'
 constexpr double kOtherLengths = 0.02;
+constexpr double kOtherCached = 0.05;
 constexpr double kMostUnpaired = 0.05;
 
 struct ComparedStat {
@@ -58,11 +59,12 @@ using ByRequest = std::map<int32_t, std::vector<double>>;
 
 ByRequest ValuesByRequest(const RunResult& run, const ComparedLatency& latency) {
   ByRequest values;
+  const bool per_token = run.figures.itl_per_token && GapsPerToken(run.records);
   for (const RequestRecord& r : run.records) {
     if (r.outcome != Outcome::kCompleted || r.first_ns == 0) continue;
     std::vector<double> own;
     if (latency.time == nullptr) {
-      AppendGaps(r, run.figures.itl_per_token && CountsTokens(r), &own);
+      AppendGaps(r, per_token && CountsTokens(r), &own);
     } else if (const double value = TimesOf(r).*latency.time; value >= 0) {
       own.push_back(value);
     }
@@ -80,16 +82,29 @@ bool Pairs(const RunResult& a, const RunResult& b, const ByRequest& va, const By
   return both > 0 && static_cast<double>(both) >= (1 - kMostUnpaired) * most;
 }
 
-GroupedValues Group(const ByRequest& values, const ByRequest* only) {
+// The requests' indexes in the order in which they were due.
+std::vector<int32_t> OrderOf(const RunResult& run) {
+  std::vector<std::pair<int64_t, int32_t>> due;
+  for (const RequestRecord& r : run.records) due.emplace_back(r.scheduled_ns, r.index);
+  std::sort(due.begin(), due.end());
+  std::vector<int32_t> order;
+  for (const auto& [at, index] : due) order.push_back(index);
+  return order;
+}
+
+GroupedValues Group(const ByRequest& values, const ByRequest* only,
+                    const std::vector<int32_t>& order) {
   std::vector<std::vector<double>> groups;
-  for (const auto& [index, own] : values) {
-    if (only == nullptr || only->contains(index)) groups.push_back(own);
+  for (const int32_t index : order) {
+    const auto own = values.find(index);
+    if (own == values.end() || (only != nullptr && !only->contains(index))) continue;
+    groups.push_back(own->second);
   }
   return GroupedValues(groups);
 }
 
 Verdict Judge(const ComparedValue& v, bool high_is_good, double least) {
-  if (!std::isfinite(v.low) || !std::isfinite(v.high)) return Verdict::kTooFew;
+  if (std::isnan(v.low) || std::isnan(v.high)) return Verdict::kTooFew;
   if ((v.low <= 1 && v.high >= 1) || std::abs(v.ratio - 1) < least) return Verdict::kNoDifference;
   return (v.ratio > 1) == high_is_good ? Verdict::kBetter : Verdict::kWorse;
 }
@@ -98,9 +113,13 @@ Verdict Judge(const ComparedValue& v, bool high_is_good, double least) {
 ComparedValue Start(double base, double value) {
   ComparedValue v;
   v.value = value;
-  v.ratio = std::isfinite(base) && base > 0 ? value / base : NAN;
+  if (base == 0) {  // of goodput, where no request kept the promise
+    v.ratio = value == 0 ? 1 : INFINITY;
+  } else {
+    v.ratio = std::isfinite(base) && base > 0 ? value / base : NAN;
+  }
   v.low = v.high = NAN;
-  v.verdict = std::isfinite(v.ratio) ? Verdict::kNoInterval : Verdict::kNone;
+  v.verdict = std::isnan(v.ratio) || std::isnan(value) ? Verdict::kNone : Verdict::kNoInterval;
   return v;
 }
 
@@ -123,9 +142,11 @@ void CompareLatency(const ComparedLatency& latency, const std::vector<const RunR
     const bool intervals = !of_base.empty() && !of_other.empty();
     std::array<Interval, 4> found{};
     if (intervals) {
-      found = RatioIntervals(Group(of_base, paired ? &of_other : nullptr),
-                             Group(of_other, paired ? &of_base : nullptr), paired,
-                             {options.confidence, options.resamples, options.seed});
+      const std::vector<int32_t> order = OrderOf(*runs[0]);
+      found = RatioIntervals(
+          Group(of_base, paired ? &of_other : nullptr, order),
+          Group(of_other, paired ? &of_base : nullptr, paired ? order : OrderOf(*runs[i])), paired,
+          {options.confidence, options.resamples, options.seed});
     }
     const auto n = static_cast<int64_t>(std::min(of_base.size(), of_other.size()));
     for (size_t s = 0; s < std::size(kComparedStats); ++s) {
@@ -146,7 +167,7 @@ void CompareLatency(const ComparedLatency& latency, const std::vector<const RunR
 std::vector<double> Slices(const RunResult& run, Of of, std::span<const Promise> promises) {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
   for (const RequestRecord& r : run.records) {
-    if (r.ended_ns == 0) continue;
+    if (r.ended_ns == 0 || r.outcome == Outcome::kNotRun) continue;
     begin = std::min(begin, r.scheduled_ns);
     end = std::max(end, r.ended_ns);
   }
@@ -187,8 +208,8 @@ void CompareRate(const RateFigure& rate, const std::vector<const RunResult*>& ru
     if (v.verdict == Verdict::kNoInterval && !base.empty() && !other.empty()) {
       const Interval found =
           MeanRatioInterval(base, other, {options.confidence, options.resamples, options.seed});
-      v.low = found.low;
-      v.high = found.high;
+      v.low = figure.base > 0 ? found.low : v.ratio;
+      v.high = figure.base > 0 ? found.high : v.ratio;
       const int64_t n = std::min(runs[0]->figures.completed, runs[i]->figures.completed);
       v.verdict = n < kSlices ? Verdict::kTooFew : Judge(v, true, options.least);
     }
@@ -260,6 +281,13 @@ std::vector<std::string> WhyNotComparable(const std::vector<std::string>& names,
     }
     if (base.figures.itl_per_token != run.figures.itl_per_token) {
       warn.Say(fmt::format("{}: ITL is per token in one and per chunk in the other", names[i]));
+    }
+    const double cached = CachedShare(run.figures), base_cached = CachedShare(base.figures);
+    if (std::abs(cached - base_cached) > kOtherCached) {
+      warn.Say(fmt::format(
+          "{}: {:.0f} % of the prompts' tokens came from the prefix cache, {:.0f} % in the first: "
+          "TTFT does not compare",
+          names[i], cached * 100, base_cached * 100));
     }
     const double a = MeanOutput(base), b = MeanOutput(run);
     if (a > 0 && std::abs(b / a - 1) > kOtherLengths) {

@@ -1,8 +1,9 @@
 // Two or more reports side by side, with intervals and a verdict for each figure.
 //
 // A figure's ratio to the first report has a percentile bootstrap interval (Efron 1979): latencies
-// resample requests (the same ones of both runs where both sent the same requests: paired), rates
-// resample slices of time, so that neighbours that share a step stay together. "No difference" is
+// resample requests in blocks of neighbours in time (the same ones of both runs where both sent the
+// same requests: paired), rates resample slices of time, so that neighbours that share a queue or a
+// step stay together. "No difference" is
 // said when the interval holds 1, or when the difference is below `least`. The intervals know how
 // requests vary within a run; how one run varies from the next only repeats can tell, and the
 // report says so.
@@ -35,9 +36,9 @@ enum class Verdict : uint8_t {
 };
 std::string_view Name(Verdict verdict);
 
-struct ComparedValue {  // against the first report's
-  double value = 0;     // NaN: none
-  double ratio = 0, low = 0, high = 0;
+struct ComparedValue {                  // against the first report's
+  double value = 0;                     // NaN: none
+  double ratio = 0, low = 0, high = 0;  // infinite where the first report's is 0 and this is not
   bool paired = false;
   Verdict verdict = Verdict::kNone;
 };

@@ -98,6 +98,46 @@ TEST(Bootstrap, CoversTheTruth) {
   EXPECT_LT(held[0], kTrials);
 }
 
+// In a queue a slow request is followed by slow ones: a run of 200 has far fewer than 200
+// independent values, and an interval that forgets it calls every second run different from the
+// next.
+TEST(Bootstrap, CoversTheTruthOfNeighboursThatShareTheirLuck) {
+  Random random(12, 5);
+  constexpr int kTrials = 60, kRequests = 200;
+  const auto queue = [&] {
+    std::vector<std::vector<double>> values;
+    double at = random.Normal();
+    for (int i = 0; i < kRequests; ++i) {
+      at = 0.8 * at + 0.6 * random.Normal();
+      values.push_back({10 + at});
+    }
+    return GroupedValues(values);
+  };
+  int held = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const GroupedValues a = queue(), b = queue();
+    const auto mean =
+        RatioIntervals(a, b, false, {.resamples = 200, .seed = static_cast<uint64_t>(trial)})[0];
+    held += mean.low <= 1 && mean.high >= 1;
+  }
+  EXPECT_GE(held, 47);  // drawn one by one it holds about half
+}
+
+TEST(Bootstrap, BlocksAreAsLongAsNeighboursAreAlike) {
+  Random random(4, 4);
+  std::vector<double> alone, alike;
+  double at = 0;
+  for (int i = 0; i < 500; ++i) {
+    alone.push_back(random.Uniform());
+    alike.push_back(at = 0.9 * at + random.Normal());
+  }
+  EXPECT_EQ(BlockLength(alone), 1u);
+  EXPECT_GT(BlockLength(alike), 10u);
+  EXPECT_LE(BlockLength(alike), 100u);
+  EXPECT_EQ(BlockLength(std::vector<double>(500, 3)), 1u);
+  EXPECT_EQ(BlockLength({}), 1u);
+}
+
 TEST(Bootstrap, PairsSeeWhatVariesBetweenRequestsAndNotRuns) {
   Random random(2, 2);
   std::vector<std::vector<double>> a, b;
@@ -154,6 +194,29 @@ TEST(Compare, FewRequestsSayNothingOfATail) {
   const RunResult b = MakeRun({.requests = 40, .ttft_ms = 600, .seed = 2});
   EXPECT_EQ(Value(Compared(a, b), "p99 TTFT").verdict, Verdict::kTooFew);
   EXPECT_EQ(Value(Compared(a, b), "p50 TTFT").verdict, Verdict::kWorse);
+}
+
+TEST(Compare, FromNothingToSomethingIsBetter) {
+  RunResult a = MakeRun({.requests = 120, .ttft_ms = 600, .seed = 1});
+  RunResult b = MakeRun({.requests = 120, .ttft_ms = 60, .seed = 2});
+  for (RunResult* run : {&a, &b}) {
+    run->promises = {{Promise::What::kTtft, 200}};
+    run->figures = ComputeFigures(run->records, run->promises);
+  }
+  ASSERT_EQ(a.figures.goodput, 0);
+  const Comparison comparison = Compared(a, b);
+  EXPECT_EQ(Value(comparison, "goodput").verdict, Verdict::kBetter);
+  EXPECT_THAT(ComparisonText(comparison), HasSubstr("from 0"));
+  EXPECT_EQ(Value(Compared(b, a), "goodput").verdict, Verdict::kWorse);
+  EXPECT_EQ(Value(Compared(a, a), "goodput").verdict, Verdict::kNoDifference);
+}
+
+TEST(Compare, OnePrefixCacheThatKnewThePrompts) {
+  const RunResult a = MakeRun({.requests = 120});
+  RunResult b = a;
+  b.figures.cached_tokens = b.figures.input_tokens * 8 / 10;
+  EXPECT_THAT(Compared(a, b).runs[0].warnings,
+              Contains(HasSubstr("80 % of the prompts' tokens came from the prefix cache, 0 %")));
 }
 
 TEST(Compare, WithoutRecordsThereAreRatios) {

@@ -16,20 +16,52 @@ using SortedValues = std::vector<double>;
 // What the other tools see of a completed request: their clock starts when it is sent.
 struct View {
   std::vector<const RequestRecord*> done;
-  double duration_s = 0;  // first sent to the last end of a completed request
+  double duration_s = 0;  // see Span
 };
 
-View Look(const RunResult& run) {
+enum class Span {
+  kCompleted,  // first sent to the last end of a completed request
+  kWhole,      // from before the first arrival's gap to the last end, of failures as well
+};
+
+// A client for which every event with `choices` is a chunk, whether it brings text or not.
+RequestRecord WithEmptyEvents(const RequestRecord& record) {
+  RequestRecord r = record;
+  const auto with_text = static_cast<std::ptrdiff_t>(r.chunk_ns.size());
+  r.chunk_ns.insert(r.chunk_ns.end(), r.empty_ns.begin(), r.empty_ns.end());
+  std::inplace_merge(r.chunk_ns.begin(), r.chunk_ns.begin() + with_text, r.chunk_ns.end());
+  if (!r.empty_ns.empty()) r.chunk_tokens.clear();
+  if (!r.chunk_ns.empty()) {
+    r.first_ns = r.chunk_ns.front();
+    r.last_ns = r.chunk_ns.back();
+  }
+  return r;
+}
+
+std::vector<RequestRecord> WithEmptyEvents(const RunResult& run) {
+  std::vector<RequestRecord> records;
+  records.reserve(run.records.size());
+  for (const RequestRecord& r : run.records) records.push_back(WithEmptyEvents(r));
+  return records;
+}
+
+View Look(std::span<const RequestRecord> records, Span span, int64_t started_ns) {
   View view;
   int64_t first = std::numeric_limits<int64_t>::max(), last = 0;
-  for (const RequestRecord& r : run.records) {
-    if (r.outcome != Outcome::kCompleted || r.first_ns == 0) continue;
-    view.done.push_back(&r);
+  for (const RequestRecord& r : records) {
+    const bool done = r.outcome == Outcome::kCompleted && r.first_ns != 0;
+    if (done) view.done.push_back(&r);
+    if (r.sent_ns == 0 || r.ended_ns == 0 || (!done && span == Span::kCompleted)) continue;
     first = std::min(first, r.sent_ns);
     last = std::max(last, r.ended_ns);
   }
+  if (span == Span::kWhole && started_ns != 0) first = std::min(first, started_ns);
   if (!view.done.empty()) view.duration_s = Seconds(last - first);
   return view;
+}
+
+View Look(const RunResult& run, Span span = Span::kCompleted) {
+  return Look(run.records, span, run.started_ns);
 }
 
 // Formulas over one request, in seconds; NaN: this request has none.
@@ -142,17 +174,18 @@ double Good(const RunResult& run, const View& view) {
 
 Columns Vllm(const RunResult& run) {
   static constexpr Metric kMetrics[] = {
-      {"ttft", Ttft, "first chunk - sent"},
+      {"ttft", Ttft, "first event with choices - sent: a role without text ends it"},
       {"tpot", PerLaterToken, "(latency - TTFT) / (output tokens - 1), of each request"},
-      {"itl", nullptr, "every gap between chunks, pooled"},
-      {"e2el", ToLast, "last chunk - sent"},
+      {"itl", nullptr, "every gap between events with choices, pooled"},
+      {"e2el", ToLast, "last event with choices - sent"},
   };
   static constexpr std::string_view kStats[] = {"mean", "median", "std", "p99"};
-  const View view = Look(run);
+  const std::vector<RequestRecord> records = WithEmptyEvents(run);
+  const View view = Look(records, Span::kWhole, run.started_ns);
   const double in = Tokens(view, InputTokens), out = Tokens(view, OutputTokens);
   Columns columns = {
       {"completed", Count(view), "requests with a first chunk"},
-      {"duration", view.duration_s, "first sent - last ended"},
+      {"duration", view.duration_s, "the run's start - last ended, failures too"},
       {"total_input_tokens", in, "usage"},
       {"total_output_tokens", out, "usage"},
       {"request_throughput", Rate(Count(view), view), "completed / duration"},
@@ -172,7 +205,7 @@ Columns Sglang(const RunResult& run) {
       {"itl", nullptr, "gaps between chunks, shared by the tokens that end them, pooled"},
   };
   static constexpr std::string_view kStats[] = {"mean", "median", "std", "p90", "p95", "p99"};
-  const View view = Look(run);
+  const View view = Look(run, Span::kWhole);
   const double in = Tokens(view, InputTokens), out = Tokens(view, OutputTokens);
   Columns columns = {
       {"completed", Count(view), "successful requests"},
@@ -264,7 +297,10 @@ Columns Aiperf(const RunResult& run) {
 }
 
 constexpr CompatTool kTools[] = {
-    {"vllm", "vllm bench serve 0.32: the clock starts when a request is sent", Vllm},
+    {"vllm",
+     "vllm bench serve: the clock starts when a request is sent, and every event with choices is a "
+     "chunk",
+     Vllm},
     {"sglang", "sglang.bench_serving: ITL per token where the server counts them", Sglang},
     {"mlc", "mlc_llm.bench: its ITL contains the first token; seconds", Mlc},
     {"guidellm", "guidellm: its ITL is others' TPOT, its TPOT contains the first token", Guidellm},

@@ -51,6 +51,43 @@ TEST(Compat, Vllm) {
   EXPECT_DOUBLE_EQ(Column("vllm", "request_goodput"), 1 / 0.205);
 }
 
+// As vLLM's chat endpoint streams: a role, the text, a finish_reason. Its client counts all of
+// them.
+TEST(Compat, VllmCountsEventsWithoutText) {
+  RunResult run;
+  RequestRecord r = Completed(0, 1000, {1050, 1060});
+  r.empty_ns = {Ms(1010), Ms(1065)};
+  r.ended_ns = Ms(1070);
+  run.records = {r, testing::Failed(1, 1100, Outcome::kCut, "no")};
+  run.records[1].ended_ns = Ms(1200);
+  run.started_ns = Ms(900);
+  run.figures = ComputeFigures(run.records, {});
+  const auto columns = (*FindCompatTool("vllm"))->columns(run);
+  const auto value = [&](std::string_view name) {
+    for (const CompatColumn& column : columns) {
+      if (column.name == name) return column.value;
+    }
+    return static_cast<double>(NAN);
+  };
+  EXPECT_DOUBLE_EQ(value("mean_ttft_ms"), 10);
+  EXPECT_DOUBLE_EQ(value("mean_itl_ms"), (40 + 10 + 5) / 3.);
+  EXPECT_DOUBLE_EQ(value("mean_e2el_ms"), 65);
+  EXPECT_DOUBLE_EQ(value("mean_tpot_ms"), 55);
+  EXPECT_DOUBLE_EQ(value("duration"), 0.3);
+  EXPECT_DOUBLE_EQ(run.figures.ttft_ms.mean, 50);
+}
+
+// A server that claims what no memory holds, in two events.
+TEST(Compat, TokensThatAreOnlyClaimedAreNotMade) {
+  RunResult run;
+  RequestRecord r = Completed(0, 0, {10, 30});
+  r.chunk_tokens = {1, 2'000'000'000};
+  r.output_tokens = 2'000'000'001;
+  run.records = {r};
+  run.figures = ComputeFigures(run.records, {});
+  for (const CompatTool& tool : CompatTools()) EXPECT_FALSE(tool.columns(run).empty());
+}
+
 TEST(Compat, Sglang) {
   // The first has no counts: its gaps are of chunks. The second's gaps are shared by two tokens.
   EXPECT_DOUBLE_EQ(Column("sglang", "mean_itl_ms"), (20 + 40 + 20 * 4) / 6.);

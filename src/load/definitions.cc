@@ -21,17 +21,22 @@ constexpr Definition kDefinitions[] = {
     {"completed",
      "streams that ended as the protocol says; failures are in no latency and no token count, and "
      "more than 1 % of them make a run invalid"},
-    {"duration", "from the first request scheduled to the last one ended, failures included"},
+    {"duration",
+     "from the first request scheduled to the last one ended, failures included; what was "
+     "interrupted is left out"},
     {"throughput",
      "requests, input tokens and output tokens of completed requests / duration; tokens by the "
      "server's usage, never by chunks"},
     {"steady output throughput",
-     "output tokens a second while at least 9 of 10 of the peak's requests were under way: without "
-     "the run's start and its tail"},
+     "output tokens a second while at least 9 of 10 of the peak's requests were under way, from "
+     "the end of the first that were: without the run's start and its tail; none where no more "
+     "than those were sent"},
     {"goodput",
      "completed requests a second that kept every promise; a promise of ITL holds for the largest "
      "gap of a request; a failed request keeps none"},
-    {"concurrency", "mean: sum of E2EL / duration; peak: most requests under way at once"},
+    {"concurrency",
+     "mean: sum of (last event with content - sent) / duration; peak: most requests under way at "
+     "once"},
     {"p50, p90, p99",
      "percentiles, linear between closest ranks (numpy's default); std: of the "
      "values themselves (divided by n)"},

@@ -9,8 +9,6 @@
 namespace vivace::load {
 namespace {
 
-// Of all requests together; a server that claims more is not believed, and gaps are per chunk.
-constexpr int64_t kMostTokenGaps = 50'000'000;
 constexpr size_t kMostReasons = 32;  // apart; further ones are counted together
 constexpr size_t kMostReasonBytes = 200;
 constexpr double kSteadyShare = 0.9;  // of the peak concurrency
@@ -47,7 +45,7 @@ void CountOutcome(const RequestRecord& record, Figures* f) {
 double DurationSeconds(std::span<const RequestRecord> records) {
   int64_t first = std::numeric_limits<int64_t>::max(), last = std::numeric_limits<int64_t>::min();
   for (const RequestRecord& record : records) {
-    if (!HasEnded(record)) continue;
+    if (!HasEnded(record) || record.outcome == Outcome::kNotRun) continue;
     first = std::min(first, record.scheduled_ns);
     last = std::max(last, record.ended_ns);
   }
@@ -90,17 +88,33 @@ std::vector<TokenEvent> TokenEvents(std::span<const RequestRecord> records) {
   return events;
 }
 
+// When the last of the requests ends that were the first to take all places: until then a closed
+// loop, which starts them all at once, is in one phase.
+int64_t FirstWaveEnd(std::span<const RequestRecord> records,
+                     std::span<const std::pair<int64_t, int32_t>> steps, int32_t enough) {
+  const auto full = std::find_if(steps.begin(), steps.end(),
+                                 [&](const auto& step) { return step.second >= enough; });
+  if (full == steps.end()) return 0;
+  int64_t end = 0;
+  for (const RequestRecord& record : records) {
+    if (!HasEnded(record) || record.sent_ns == 0 || record.sent_ns > full->first) continue;
+    end = std::max(end, record.ended_ns);
+  }
+  return end;
+}
+
 void FillSteadyState(std::span<const RequestRecord> records, Figures* f) {
   const auto steps = UnderWay(records);
   for (const auto& [at, count] : steps) f->peak_concurrency = std::max(f->peak_concurrency, count);
   const auto enough = static_cast<int32_t>(std::ceil(f->peak_concurrency * kSteadyShare));
+  const int64_t wave_end = FirstWaveEnd(records, steps, enough);
   const std::vector<TokenEvent> events = TokenEvents(records);
   size_t next = 0;
   double tokens = 0;
   int64_t ns = 0;
   for (size_t i = 0; i + 1 < steps.size(); ++i) {
-    if (steps[i].second < enough) continue;
-    const int64_t begin = steps[i].first, end = steps[i + 1].first;
+    const int64_t begin = std::max(steps[i].first, wave_end), end = steps[i + 1].first;
+    if (steps[i].second < enough || end <= begin) continue;
     ns += end - begin;
     while (next < events.size() && events[next].at <= begin) ++next;
     for (; next < events.size() && events[next].at <= end; ++next) tokens += events[next].tokens;
@@ -109,20 +123,9 @@ void FillSteadyState(std::span<const RequestRecord> records, Figures* f) {
   if (ns > 0) f->steady_output_throughput = tokens / f->steady_s;
 }
 
-bool AllCountTokens(std::span<const RequestRecord> records) {
-  int64_t tokens = 0;
-  bool any = false;
-  for (const RequestRecord& record : records) {
-    if (!Completed(record) || record.chunk_ns.size() < 2) continue;
-    if (!CountsTokens(record)) return false;
-    tokens += record.output_tokens;
-    any = true;
-  }
-  return any && tokens <= kMostTokenGaps;
-}
-
 struct Samples {
   std::vector<double> ttft, tpot, itl, e2el, queue, server_queue, lag;
+  int64_t under_way_ns = 0;
 };
 
 Samples Collect(std::span<const RequestRecord> records, Figures* f) {
@@ -137,8 +140,10 @@ Samples Collect(std::span<const RequestRecord> records, Figures* f) {
     const RequestTimes times = TimesOf(record);
     s.ttft.push_back(times.ttft_ms);
     s.e2el.push_back(times.e2el_ms);
+    s.under_way_ns += record.last_ns - record.sent_ns;
     if (times.tpot_ms >= 0) s.tpot.push_back(times.tpot_ms);
     AppendGaps(record, f->itl_per_token, &s.itl);
+    if (record.choices > 1) continue;
     chunks += static_cast<int64_t>(record.chunk_ns.size());
     chunked_tokens += record.output_tokens;
   }
@@ -201,7 +206,7 @@ RequestTimes TimesOf(const RequestRecord& record) {
   if (!Completed(record) || !HasContent(record)) return times;
   times.ttft_ms = Millis(record.first_ns - record.scheduled_ns);
   times.e2el_ms = Millis(record.last_ns - record.scheduled_ns);
-  if (record.output_tokens >= 2) {
+  if (record.output_tokens >= 2 && record.choices == 1) {
     times.tpot_ms = Millis(record.last_ns - record.first_ns) / (record.output_tokens - 1);
   }
   return times;
@@ -219,7 +224,23 @@ bool CountsTokens(const RequestRecord& record) {
   return sum == record.output_tokens;
 }
 
+bool GapsPerToken(std::span<const RequestRecord> records) {
+  int64_t tokens = 0;
+  bool any = false;
+  for (const RequestRecord& record : records) {
+    if (!Completed(record) || record.chunk_ns.size() < 2) continue;
+    if (!CountsTokens(record)) return false;
+    tokens += record.output_tokens;
+    any = true;
+  }
+  return any && tokens <= kMostTokenGaps;
+}
+
 void AppendGaps(const RequestRecord& record, bool per_token, std::vector<double>* gaps_ms) {
+  if (record.choices > 1) return;
+  if (static_cast<int64_t>(gaps_ms->size()) + record.output_tokens > kMostTokenGaps) {
+    per_token = false;
+  }
   int64_t since = record.chunk_ns.empty() ? 0 : record.chunk_ns.front();
   for (size_t i = 1; i < record.chunk_ns.size(); ++i) {
     const int32_t tokens = per_token ? record.chunk_tokens[i] : 1;
@@ -271,13 +292,13 @@ Figures ComputeFigures(std::span<const RequestRecord> records, std::span<const P
   f.requests = static_cast<int64_t>(records.size());
   for (const RequestRecord& record : records) CountOutcome(record, &f);
   f.duration_s = DurationSeconds(records);
-  f.itl_per_token = AllCountTokens(records);
+  f.itl_per_token = GapsPerToken(records);
   FillThroughput(&f);
   FillGoodput(records, promises, &f);
   FillSteadyState(records, &f);
   Samples s = Collect(records, &f);
   if (f.duration_s > 0) {
-    f.mean_concurrency = std::accumulate(s.e2el.begin(), s.e2el.end(), 0.0) / 1e3 / f.duration_s;
+    f.mean_concurrency = static_cast<double>(s.under_way_ns) / 1e9 / f.duration_s;
   }
   f.ttft_ms = Describe(std::move(s.ttft));
   f.tpot_ms = Describe(std::move(s.tpot));

@@ -41,16 +41,17 @@ struct Promise {  // of --goodput and --slo: what of a request must be at most s
 struct Figures {
   int64_t requests = 0, completed = 0, failed = 0, not_run = 0;
   std::map<std::string, int64_t> failures;  // by reason
-  double duration_s = 0;                    // first scheduled to the last end
+  double duration_s = 0;  // first scheduled to the last end; what was interrupted has none
   int64_t input_tokens = 0, output_tokens = 0, cached_tokens = 0;  // of completed requests
   double request_throughput = 0, input_throughput = 0, output_throughput = 0,
          total_throughput = 0;  // a second
-  double steady_output_throughput =
-      0;                // while at least 9 of 10 places of the peak concurrency were taken
+  // While at least 9 of 10 places of the peak concurrency were taken, by later requests than the
+  // first to take them; -1: never.
+  double steady_output_throughput = -1;
   double steady_s = 0;  // how long that was, together
   double goodput = -1;  // requests a second that keep every promise; -1: none was asked for
   double good_share = -1;
-  double mean_concurrency = 0;  // sum of E2E / duration
+  double mean_concurrency = 0;  // sum of (last event - sent) / duration
   int32_t peak_concurrency = 0;
   Distribution ttft_ms, tpot_ms, itl_ms, e2el_ms, queue_ms, server_queue_ms, send_lag_ms;
   bool itl_per_token = false;  // otherwise per chunk
@@ -68,7 +69,13 @@ RequestTimes TimesOf(const RequestRecord& record);
 
 // Appends the gaps of one completed request: per token (a chunk's gap shared evenly by its tokens)
 // or per chunk.
+// Beyond kMostTokenGaps in all it is per chunk: tokens are what a server or a file claims.
 void AppendGaps(const RequestRecord& record, bool per_token, std::vector<double>* gaps_ms);
+
+// Whether the gaps of all these requests are to be had per token: each counts its tokens, and there
+// are no more than kMostTokenGaps.
+inline constexpr int64_t kMostTokenGaps = 50'000'000;
+bool GapsPerToken(std::span<const RequestRecord> records);
 
 // Whether the record says of each chunk how many tokens it had, and these add up to its usage.
 bool CountsTokens(const RequestRecord& record);

@@ -117,6 +117,9 @@ TEST(Figures, CountsThatDoNotAddUpAreNotBelieved) {
   r.chunk_tokens = {1, 2'000'000'000, 2};
   r.output_tokens = 2'000'000'003;
   EXPECT_EQ(ComputeFigures({&r, 1}, {}).itl_ms.n, 2);
+  std::vector<double> gaps;
+  AppendGaps(r, /*per_token=*/true, &gaps);
+  EXPECT_THAT(gaps, ElementsAre(40, 60));
 }
 
 TEST(Figures, TextWithoutATokenWaitsForTheNext) {
@@ -221,27 +224,55 @@ TEST(Figures, PeakConcurrencyCountsAPlaceHandedOnOnce) {
   EXPECT_EQ(ComputeFigures(records, {}).peak_concurrency, 2);
 }
 
-// Two places; the tail, when one request is left, is slower and is not in the steady state.
-TEST(Figures, SteadyThroughputLeavesTheTailOut) {
+// Two places. The first two begin at once and take long to their first token; the tail, when one
+// request is left, is slower: neither is in the steady state.
+TEST(Figures, SteadyThroughputLeavesTheStartAndTheTailOut) {
   std::vector<double> even, tail;
   for (int i = 1; i <= 100; ++i) even.push_back(1000 + 10 * i);
   tail = even;
   for (int i = 1; i <= 10; ++i) tail.push_back(2000 + 100 * i);
-  const std::vector<RequestRecord> records = {Completed(0, 1000, even), Completed(1, 1000, tail)};
+  const std::vector<RequestRecord> records = {Completed(0, 10, {900, 1000}),
+                                              Completed(1, 10, {900, 990}), Completed(2, 990, even),
+                                              Completed(3, 1000, tail)};
   const Figures f = ComputeFigures(records, {});
   EXPECT_DOUBLE_EQ(f.steady_s, 1);
   EXPECT_DOUBLE_EQ(f.steady_output_throughput, 200);
-  EXPECT_DOUBLE_EQ(f.output_throughput, 210 / 2.);
+  EXPECT_DOUBLE_EQ(f.output_throughput, 214 / 2.99);
+}
+
+TEST(Figures, OneWaveHasNoSteadyState) {
+  const std::vector<RequestRecord> records = {Completed(0, 5, {10, 20}), Completed(1, 5, {10, 20})};
+  const Figures f = ComputeFigures(records, {});
+  EXPECT_EQ(f.steady_s, 0);
+  EXPECT_EQ(f.steady_output_throughput, -1);
+}
+
+// An open loop with one place: waiting for it is no concurrency.
+TEST(Figures, MeanConcurrencyIsNeverAboveThePeak) {
+  RequestRecord waits = Completed(1, 10, {120, 200});
+  waits.sent_ns = Ms(100);
+  const std::vector<RequestRecord> records = {Completed(0, 10, {50, 100}), waits};
+  const Figures f = ComputeFigures(records, {});
+  EXPECT_EQ(f.peak_concurrency, 1);
+  EXPECT_DOUBLE_EQ(f.mean_concurrency, 1);
+}
+
+TEST(Figures, WhatWasInterruptedTakesNoTime) {
+  RequestRecord cut = Completed(1, 0, {20, 500});
+  cut.outcome = Outcome::kNotRun;
+  cut.ended_ns = Ms(900);
+  const std::vector<RequestRecord> records = {Completed(0, 0, {50, 100}), cut};
+  EXPECT_DOUBLE_EQ(ComputeFigures(records, {}).duration_s, 0.1);
 }
 
 TEST(Figures, WrongLengthsAreCounted) {
-  std::vector<RequestRecord> records = {Completed(0, 0, {10, 20}), Completed(1, 0, {10, 20})};
+  std::vector<RequestRecord> records = {Completed(0, 5, {10, 20}), Completed(1, 5, {10, 20})};
   records[1].wanted_output_tokens = 5;
   EXPECT_EQ(ComputeFigures(records, {}).wrong_lengths, 1);
 }
 
 TEST(Figures, ServersOwnQueueWhereItTells) {
-  std::vector<RequestRecord> records = {Completed(0, 0, {10, 20}), Completed(1, 0, {10, 20})};
+  std::vector<RequestRecord> records = {Completed(0, 5, {10, 20}), Completed(1, 5, {10, 20})};
   records[0].server_queue_ms = 4;
   const Figures f = ComputeFigures(records, {});
   EXPECT_EQ(f.server_queue_ms.n, 1);

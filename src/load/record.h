@@ -17,8 +17,8 @@ enum class Outcome : uint8_t {
   kConnection,  // could not connect, or the connection broke before any content
   kCut,         // broke, or an error event came, after some content
   kGarbage,     // not the protocol: no JSON, no events, no usage at all
-  kTimeout,     // the deadline of one request passed
-  kNotRun,      // stopped before it ended: Ctrl-C, the end of the drain
+  kTimeout,     // no whole answer by its deadline, or by the end of the drain
+  kNotRun,      // never sent, or interrupted (Ctrl-C) before it ended
 };
 
 struct RequestRecord {
@@ -34,12 +34,16 @@ struct RequestRecord {
   std::vector<int64_t> chunk_ns;
   // Tokens of each of them, where the server says so as it goes (continuous usage); empty: unknown.
   std::vector<int32_t> chunk_tokens;
+  // Events with `choices` that bring nothing of the answer: a role at its start, a finish_reason at
+  // its end. Nothing is measured by them here; other tools count them (compat.h).
+  std::vector<int64_t> empty_ns;
 
   int32_t wanted_prompt_tokens = 0;  // by the dataset; 0: not known before
   int32_t wanted_output_tokens = 0;
   int32_t prompt_tokens = 0;  // by `usage`
   int32_t cached_tokens = 0;  // of them, found in the prefix cache; -1: not told
   int32_t output_tokens = 0;  // by `usage`
+  int32_t choices = 1;        // answers that come at once; of several nothing is said per token
   bool counted = false;  // `usage` came; otherwise the counts are the dataset's and the chunks'
 
   Outcome outcome = Outcome::kNotRun;

@@ -35,6 +35,9 @@ struct RunResult {
   double request_rate = 0;      // a second; 0: as fast as the concurrency allows
   double burstiness = 1;
   int64_t started_unix_ms = 0;
+  int64_t started_ns = 0;  // on the records' clock, before the first arrival's gap; 0: not known
+  double shared_prompts =
+      1;                 // of the prompts' tokens, those that stand in one before; 1: not known
   bool partial = false;  // ended early; `note` says why
   std::string note;
   std::map<std::string, std::string> environment;  // client's and, where it tells, server's

@@ -9,6 +9,7 @@
 #include "load/client/dispatcher.h"
 #include "load/client/probe.h"
 #include "load/client/server_sampler.h"
+#include "load/shared_prompts.h"
 #include "load/validity.h"
 
 namespace vivace::load {
@@ -67,22 +68,22 @@ class Watch {
  private:
   void Look() {
     const int64_t now_ns = SteadyNanos();
-    if (Stopped(settings_)) return Stop("interrupted");
+    if (Stopped(settings_)) return Stop("interrupted", Outcome::kNotRun);
     if (!dispatcher_->all_due()) {
       all_due_ns_ = now_ns;
     } else if (options_.drain_timeout_s > 0 &&
                Seconds(now_ns - all_due_ns_) > options_.drain_timeout_s) {
-      return Stop(
-          fmt::format("not answered within {:g} s after the last request was due "
-                      "(--drain-timeout-sec)",
-                      options_.drain_timeout_s));
+      return Stop(fmt::format("not answered within {:g} s after the last request was due "
+                              "(--drain-timeout-sec)",
+                              options_.drain_timeout_s),
+                  Outcome::kTimeout);  // what the server was asked and did not do is its failure
     }
     if (now_ns - told_ns_ >= kProgressNs) Tell(now_ns);
   }
 
-  void Stop(const std::string& why) {
+  void Stop(const std::string& why, Outcome under_way) {
     note_ = why;
-    dispatcher_->Stop(why);
+    dispatcher_->Stop(why, under_way);
   }
 
   void Tell(int64_t now_ns) {
@@ -122,19 +123,22 @@ bool WarmUp(const LoadSettings& settings, const RunOptions& options, const BodyW
   return watch.RunToEnd(SteadyNanos()).empty();
 }
 
-// How fast requests were due, and how fast they were sent; only an open loop whose places are not
-// limited says anything of the client.
+// How fast requests were due, how fast they were sent and how late each was; only an open loop
+// whose places are not limited says anything of the client.
 void FillRequestRates(const RunOptions& options, const std::vector<RequestRecord>& records,
                       int64_t start_ns, ClientTimes* times) {
   if (options.max_concurrency > 0 || options.arrivals_s.empty()) return;
   int64_t due_ns = 0, sent_ns = 0, n = 0;
+  LagCounts lag;
   for (const RequestRecord& record : records) {
     if (record.sent_ns == 0) continue;
     due_ns = std::max(due_ns, record.scheduled_ns - start_ns);
     sent_ns = std::max(sent_ns, record.sent_ns - start_ns);
+    lag.Add(record.sent_ns - record.scheduled_ns);
     ++n;
   }
   if (due_ns <= 0 || sent_ns <= 0) return;  // all at once has no rate
+  times->send_lag_p99_ms = lag.PercentileMs(99);
   times->wanted_rate = static_cast<double>(n) / Seconds(due_ns);
   times->sent_rate = static_cast<double>(n) / Seconds(sent_ns);
 }
@@ -142,7 +146,7 @@ void FillRequestRates(const RunOptions& options, const std::vector<RequestRecord
 void Describe(const LoadSettings& settings, const RunOptions& options, const Workload& workload,
               RunResult* result) {
   result->label = options.label;
-  result->base_url = settings.target.base_url;
+  result->base_url = WithoutUserInfo(settings.target.base_url);
   result->endpoint = settings.target.endpoint;
   result->model = settings.body.model;
   result->workload = workload.name;
@@ -152,6 +156,7 @@ void Describe(const LoadSettings& settings, const RunOptions& options, const Wor
   result->burstiness = options.burstiness;
   result->promises = options.promises;
   result->environment = options.environment;
+  result->shared_prompts = SharedPrompts(workload);
 }
 
 Status CheckWorkload(const BodyWriter& body, const RunOptions& options, const Workload& workload) {
@@ -184,6 +189,9 @@ Result<BodyOptions> Prepare(const LoadSettings& settings, const PlannedRequest& 
 
 Result<RunResult> Run(const LoadSettings& settings, const RunOptions& options,
                       const Workload& workload) {
+  if (Stopped(settings)) {
+    return Fail(ErrorCode::kUnavailable, "interrupted", "", "interrupted before the run began");
+  }
   VIVACE_ASSIGN(const BodyWriter body, BodyWriter::Create(settings.body));
   VIVACE_RETURN_IF_ERROR(CheckWorkload(body, options, workload));
   VIVACE_ASSIGN(const auto session,
@@ -195,7 +203,7 @@ Result<RunResult> Run(const LoadSettings& settings, const RunOptions& options,
                          .request_timeout_s = settings.request_timeout_s,
                          .id_prefix = IdPrefix()});
   if (options.num_warmups > 0 && !WarmUp(settings, options, body, workload, session.get())) {
-    dispatcher.Stop("interrupted");
+    dispatcher.Stop("interrupted", Outcome::kNotRun);
     result.partial = true;
     result.note = "interrupted during the warm-up";
     result.started_unix_ms = WallNanos() / kNanosPerMs;
@@ -208,6 +216,7 @@ Result<RunResult> Run(const LoadSettings& settings, const RunOptions& options,
   session->loop()->lag().Clear();
   const int64_t start_ns = SteadyNanos() + kLeadNs;
   const int64_t cpu_ns = ReadClock(CLOCK_THREAD_CPUTIME_ID);
+  result.started_ns = start_ns;
   result.started_unix_ms = (WallNanos() + kLeadNs) / kNanosPerMs;
   Watch watch(settings, options, session.get(), &dispatcher, workload.requests.size());
   result.note = watch.RunToEnd(start_ns);
@@ -249,6 +258,13 @@ ClientLoad JudgeClient(const ClientTimes& times) {
         "its timers ran up to {:.1f} ms late (p99), more than the {:.1f} ms that this TTFT allows; "
         "leave a core free for it, or run it on a machine of its own",
         load.loop_lag_p99_ms, most_lag_ms);
+  } else if (times.send_lag_p99_ms > most_lag_ms) {
+    load.why = fmt::format(
+        "requests were sent up to {:.1f} ms after they were due (p99), more than the {:.1f} ms "
+        "that "
+        "this TTFT allows; leave a core free for it, or share the rate among clients on several "
+        "machines",
+        times.send_lag_p99_ms, most_lag_ms);
   }
   load.bottleneck = !load.why.empty();
   return load;

@@ -2,7 +2,8 @@
 //
 // Runs on the calling thread until it is over; nothing is generated, read from disk or printed
 // while it measures but what `on_progress` does, a few times a second. Errors are of the start (no
-// server, flags that do not go together); what goes wrong with a request is in its record.
+// server, flags that do not go together, "interrupted" before it began); what goes wrong with a
+// request is in its record.
 #pragma once
 
 #include <atomic>
@@ -61,7 +62,9 @@ Result<RunResult> Run(const LoadSettings& settings, const RunOptions& options,
 
 // Whether the client slowed the run down, and a sentence that says how. Pure.
 struct ClientTimes {
-  double cpu_share = 0, loop_lag_p99_ms = 0, ttft_p50_ms = 0;
+  double cpu_share = 0, ttft_p50_ms = 0;
+  double loop_lag_p99_ms = 0;             // of its beats: a share of the time
+  double send_lag_p99_ms = 0;             // of requests in an open loop
   double wanted_rate = 0, sent_rate = 0;  // of requests in an open loop; 0: not to be judged
 };
 ClientLoad JudgeClient(const ClientTimes& facts);

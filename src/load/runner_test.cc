@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,12 +12,15 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/file_io.h"
 #include "load/testing/sim_thread.h"
+#include "load/validity.h"
 #include "server/http/test_server.h"
 
 namespace vivace::load {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::SimThread;
 using testing::Truth;
@@ -81,15 +87,15 @@ Figures TrueFigures(const RunResult& run, const std::map<int, Truth>& truths) {
   return figures;
 }
 
-// How far mean and median are from the truth, as a share of what is allowed: 1 ms or 1 %, and as
-// much as the client itself says that it was late.
+// How far mean, median and p99 are from the truth, as a share of what is allowed: 1 ms or 1 %, and
+// as much as the client itself says that it was late.
 double Worst(const RunResult& run, const Figures& truth) {
   const Figures& figures = run.figures;
   double worst = 0;
   for (const auto figure :
        {&Figures::ttft_ms, &Figures::tpot_ms, &Figures::itl_ms, &Figures::e2el_ms}) {
     EXPECT_EQ((figures.*figure).n, (truth.*figure).n);
-    for (const auto statistic : {&Distribution::mean, &Distribution::p50}) {
+    for (const auto statistic : {&Distribution::mean, &Distribution::p50, &Distribution::p99}) {
       const double told = (figures.*figure).*statistic, real = (truth.*figure).*statistic;
       const double allowed = std::max(1.0, 0.01 * real) + run.client.loop_lag_p99_ms;
       worst = std::max(worst, std::abs(told - real) / allowed);
@@ -281,9 +287,110 @@ TEST(Runner, DeadlinesOfARequestAndOfTheDrain) {
   settings.request_timeout_s = 60;
   options.drain_timeout_s = 0.1;
   run = RunOrDie(settings, options, Words(2, 4));
-  EXPECT_EQ(run.figures.not_run, 1);
+  EXPECT_EQ(run.figures.completed, 1);
+  EXPECT_EQ(run.figures.failed, 1);  // the server was asked and did not answer
+  EXPECT_EQ(run.figures.not_run, 0);
+  EXPECT_EQ(std::ranges::count(run.records, Outcome::kTimeout, &RequestRecord::outcome), 1);
   EXPECT_TRUE(run.partial);
   EXPECT_THAT(run.note, HasSubstr("--drain-timeout-sec"));
+  EXPECT_THAT(InvalidBecause(run), Contains(HasSubstr("1 of 2 requests failed")));
+}
+
+TEST(Runner, WhatWasNeverSentAtTheEndOfTheDrainIsNoFailure) {
+  const SimThread sim({.itl_ms = 1, .faults = {.stall_every = 1, .stall_ms = 60'000}});
+  RunOptions options;
+  options.max_concurrency = 1;
+  options.arrivals_s = {0, 0};
+  options.drain_timeout_s = 0.1;
+  const RunResult run = RunOrDie(SettingsOf(sim.target()), options, Words(2, 4));
+  EXPECT_EQ(run.figures.failed, 1);
+  EXPECT_EQ(run.figures.not_run, 1);
+}
+
+TEST(Runner, AStopBeforeTheStartSendsNothing) {
+  const SimThread sim({});
+  const std::atomic<bool> stop = true;
+  LoadSettings settings = SettingsOf(sim.target());
+  settings.stop = &stop;
+  const auto run = load::Run(settings, {}, Words(2, 4));
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().reason, "interrupted");
+  EXPECT_TRUE(sim.truths().empty());
+}
+
+// Answers a whole stream and then keeps the body and the connection open.
+class HoldingServer {
+ public:
+  HoldingServer() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(listener_.fd(), any, size), 0);
+    EXPECT_EQ(listen(listener_.fd(), 8), 0);
+    EXPECT_EQ(getsockname(listener_.fd(), any, &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~HoldingServer() {
+    shutdown(listener_.fd(), SHUT_RDWR);
+    thread_.join();
+  }
+  int port() const { return port_; }
+
+ private:
+  void Serve() {
+    std::vector<Descriptor> held;
+    while (true) {
+      Descriptor client(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!client.valid()) return;
+      char request[4096];
+      EXPECT_GT(read(client.fd(), request, sizeof request), 0);
+      const std::string answer =
+          "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+          "data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"length\"}]}\n\n"
+          "data: [DONE]\n\n";
+      EXPECT_EQ(write(client.fd(), answer.data(), answer.size()),
+                static_cast<ssize_t>(answer.size()));
+      held.push_back(std::move(client));
+    }
+  }
+
+  const Descriptor listener_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+TEST(Runner, AnAnswerIsOverWhenItsLastEventIsThere) {
+  const HoldingServer server;
+  Target target;
+  target.base_url = "http://127.0.0.1:" + std::to_string(server.port());
+  RunOptions options;
+  options.max_concurrency = 1;
+  options.sample_server = false;
+  const RunResult run = RunOrDie(SettingsOf(target), options, Words(3, 1));
+  EXPECT_EQ(run.figures.completed, 3) << run.records[0].reason;
+  for (const RequestRecord& record : run.records) {
+    EXPECT_LT(record.ended_ns - record.last_ns, 10 * kNanosPerSecond);  // of 30 of the deadline
+  }
+}
+
+TEST(Runner, ReportsHaveNoSecretsOfTheAddress) {
+  const SimThread sim({});
+  Target target = sim.target();
+  target.base_url.insert(std::string("http://").size(), "user:secret@");
+  RunOptions options;
+  options.max_concurrency = 1;
+  const RunResult run = RunOrDie(SettingsOf(target), options, Words(1, 1));
+  EXPECT_EQ(run.figures.completed, 1);
+  EXPECT_EQ(run.base_url, sim.target().base_url);
+}
+
+TEST(WithoutUserInfo, TakesNothingElseAway) {
+  EXPECT_EQ(WithoutUserInfo("https://u:p@ss@host:1/a@b?c@d"), "https://host:1/a@b?c@d");
+  EXPECT_EQ(WithoutUserInfo("http://host/@a"), "http://host/@a");
+  EXPECT_EQ(WithoutUserInfo("host"), "host");
 }
 
 TEST(Runner, AnAnswerWithoutEndIsEnded) {
@@ -337,13 +444,15 @@ TEST(Prepare, WhatIsWrongIsSaidWithWhatToDo) {
 
 TEST(JudgeClient, SaysWhatSlowedTheRunDown) {
   EXPECT_FALSE(
-      JudgeClient({.cpu_share = 0.5, .loop_lag_p99_ms = 0.9, .ttft_p50_ms = 1}).bottleneck);
-  EXPECT_FALSE(JudgeClient({.loop_lag_p99_ms = 4.9, .ttft_p50_ms = 600}).bottleneck);
-  EXPECT_TRUE(JudgeClient({.loop_lag_p99_ms = 4.9, .ttft_p50_ms = 100}).bottleneck);
-  EXPECT_TRUE(JudgeClient({.loop_lag_p99_ms = 5.1, .ttft_p50_ms = 9'000}).bottleneck);
+      JudgeClient({.cpu_share = 0.5, .ttft_p50_ms = 1, .loop_lag_p99_ms = 0.9}).bottleneck);
+  EXPECT_FALSE(JudgeClient({.ttft_p50_ms = 600, .loop_lag_p99_ms = 4.9}).bottleneck);
+  EXPECT_TRUE(JudgeClient({.ttft_p50_ms = 100, .loop_lag_p99_ms = 4.9}).bottleneck);
+  EXPECT_TRUE(JudgeClient({.ttft_p50_ms = 9'000, .loop_lag_p99_ms = 5.1}).bottleneck);
   EXPECT_THAT(JudgeClient({.cpu_share = 0.95}).why, HasSubstr("95 %"));
   EXPECT_THAT(JudgeClient({.wanted_rate = 1'000, .sent_rate = 900}).why, HasSubstr("1000"));
   EXPECT_FALSE(JudgeClient({.wanted_rate = 1'000, .sent_rate = 990}).bottleneck);
+  EXPECT_TRUE(JudgeClient({.ttft_p50_ms = 100, .send_lag_p99_ms = 1.5}).bottleneck);
+  EXPECT_FALSE(JudgeClient({.ttft_p50_ms = 200, .send_lag_p99_ms = 1.5}).bottleneck);
 }
 
 }  // namespace

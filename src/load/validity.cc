@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace vivace::load {
 namespace {
 
 constexpr double kManyWrongLengths = 0.01;
 constexpr double kManyTokensAChunk = 1.05;
+constexpr double kManyCached = 0.05;  // beyond what prompts share, and beside these tokens of each
+constexpr double kSharedInText = 2, kSharedInChat = 64;
 constexpr int64_t kFewForP99 = 100;
 constexpr double kLagMs = 5;  // of sending, p99
 
@@ -19,6 +23,14 @@ int64_t Uncounted(const RunResult& run) {
   return count;
 }
 
+// What a server that saw nothing but this run can find in its prefix cache.
+double CacheableShare(const RunResult& run) {
+  const double each = run.endpoint.ends_with("/chat/completions") ? kSharedInChat : kSharedInText;
+  const Figures& f = run.figures;
+  return run.shared_prompts + kManyCached +
+         each * static_cast<double>(f.completed) / std::max<double>(1, f.input_tokens);
+}
+
 std::string CommonestFailure(const Figures& f) {
   std::string reason;
   int64_t most = 0;
@@ -29,6 +41,10 @@ std::string CommonestFailure(const Figures& f) {
 }
 
 }  // namespace
+
+double CachedShare(const Figures& f) {
+  return f.input_tokens > 0 ? static_cast<double>(f.cached_tokens) / f.input_tokens : 0;
+}
 
 std::vector<std::string> InvalidBecause(const RunResult& run) {
   const Figures& f = run.figures;
@@ -52,12 +68,22 @@ std::vector<std::string> Warnings(const RunResult& run) {
   const Figures& f = run.figures;
   std::vector<std::string> out;
   if (run.partial) {
-    out.push_back(fmt::format("the run ended early ({}): {} of {} requests were not run",
-                              run.note.empty() ? "stopped" : run.note, f.not_run, f.requests));
+    std::string text =
+        fmt::format("the run ended early ({})", run.note.empty() ? "stopped" : run.note);
+    if (f.not_run > 0)
+      text += fmt::format(": {} of {} requests were not run", f.not_run, f.requests);
+    out.push_back(std::move(text));
   }
   if (f.failed > 0 && f.completed > 0 && f.failed <= kMostFailures * EndedRequests(f)) {
     out.push_back(fmt::format("{} of {} requests failed; most often: {}", f.failed,
                               EndedRequests(f), CommonestFailure(f)));
+  }
+  if (const double cached = CachedShare(f); cached > CacheableShare(run)) {
+    out.push_back(fmt::format(
+        "{:.0f} % of the prompts' tokens came from the server's prefix cache, and these prompts "
+        "share {:.0f} %: the server knew them from before, and TTFT is too good; give another "
+        "--seed, or start the server anew",
+        cached * 100, std::max(run.shared_prompts, 0.0) * 100));
   }
   if (f.wrong_lengths > kManyWrongLengths * f.completed) {
     out.push_back(

@@ -15,8 +15,11 @@ inline constexpr double kLagOfTtft = 0.01;     // so late may a client send, as 
 // completed. Empty: the run is valid.
 std::vector<std::string> InvalidBecause(const RunResult& run);
 
+// Of the prompts' tokens, those that the server found in its prefix cache, as far as it tells.
+double CachedShare(const Figures& figures);
+
 // What to know of a valid run: ended early, wrong output lengths, tokens counted by chunks, several
-// tokens a chunk, few requests for a p99.
+// tokens a chunk, few requests for a p99, prompts that the server's prefix cache knew from before.
 std::vector<std::string> Warnings(const RunResult& run);
 
 }  // namespace vivace::load

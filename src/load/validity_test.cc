@@ -63,6 +63,20 @@ TEST(Warnings, SayWhatAReaderWouldTripOver) {
   EXPECT_THAT(warnings, Contains(HasSubstr("no usage for 1 requests")));
 }
 
+TEST(Warnings, PromptsThatTheServerKnewFromBefore) {
+  RunResult run = MakeRun({.requests = 200});
+  run.shared_prompts = 0.3;
+  const auto cached = [&](double share) {
+    run.figures.cached_tokens = static_cast<int64_t>(share * run.figures.input_tokens);
+    return Warnings(run);
+  };
+  EXPECT_THAT(cached(0.45), IsEmpty());  // what they share, and some
+  EXPECT_THAT(cached(0.9), ElementsAre(HasSubstr("90 % of the prompts' tokens came from")));
+  EXPECT_THAT(cached(0.9), ElementsAre(HasSubstr("--seed")));
+  run.shared_prompts = 1;  // of a report that does not say
+  EXPECT_THAT(cached(0.9), IsEmpty());
+}
+
 TEST(Warnings, RequestsSentLateInAnOpenLoop) {
   RunResult run = MakeRun({.requests = 200});
   run.max_concurrency = 0;

@@ -13,9 +13,6 @@ import requests
 
 from conftest import BINARY, free_port
 
-LATENCIES = ("ttft", "tpot", "itl", "e2el")
-
-
 @pytest.fixture
 def simulate():
     """Starts simulated servers; each is ended by its own pid."""
@@ -68,9 +65,6 @@ def test_figures_are_the_servers_truth(simulate, tmp_path):
     assert run["environment"]["place"] == "here" and "client_cpu" in run["environment"]
     assert run["total_input_tokens"] == 24 * 12 and run["total_output_tokens"] == 24 * 6
     assert run["request_goodput"] == pytest.approx(run["request_throughput"])
-    for name in LATENCIES:
-        for figure in ("mean", "median", "p99"):
-            assert run[f"{figure}_{name}_ms"] >= 0
     truth = {t["id"].rsplit("-", 1)[-1]: t for t in requests.get(url + "/sim/truth", timeout=10).json()["requests"]}
     mine = [truth[str(i)] for i in range(24)]
     gaps = [gap for t in mine for gap in t["gaps_ms"]]
@@ -78,6 +72,19 @@ def test_figures_are_the_servers_truth(simulate, tmp_path):
     # From the server's arrival, so the way to it is on top.
     assert statistics.median(t["ttft_ms"] for t in mine) == pytest.approx(run["median_ttft_ms"], abs=3 + late)
     assert statistics.mean(gaps) == pytest.approx(run["mean_itl_ms"], abs=1 + late)
+    # Nothing is seen before the server did it, so no percentile is below the server's. (To the digit, by scripted
+    # times: src/load/client/scripted_truth_test.cc.)
+    def p99(values):
+        values = sorted(values)
+        at = 0.99 * (len(values) - 1)
+        return values[int(at)] + (values[min(int(at) + 1, len(values) - 1)] - values[int(at)]) * (at - int(at))
+
+    slack = 60 + late
+    ttft, e2el = p99(t["ttft_ms"] for t in mine), p99(t["ttft_ms"] + sum(t["gaps_ms"]) for t in mine)
+    assert ttft - 0.01 <= run["p99_ttft_ms"] <= ttft + slack
+    assert e2el - 0.01 <= run["p99_e2el_ms"] <= e2el + slack
+    assert min(gaps) - 1 <= run["p99_tpot_ms"] <= p99(gaps) + slack
+    assert min(gaps) <= run["p99_itl_ms"] <= max(gaps) + slack
     assert "Time to First Token" in done.stdout
 
 
@@ -129,6 +136,28 @@ def test_an_interrupted_run_is_kept(simulate, tmp_path):
     assert run["not_run"] == 48
 
 
+def test_what_is_not_answered_when_the_drain_ends_has_failed(simulate, tmp_path):
+    url = simulate("--ttft-ms", 1, "--stall-every", 10, "--stall-ms", 600_000)
+    report = tmp_path / "report.json"
+    done = bench("serve", "--base-url", url, "--request-rate", 200, "--num-prompts", 20, *SMALL, "--output-json", report,
+                 "--drain-timeout-sec", 0.5, code=1)
+    run = json.loads(report.read_text())
+    assert run["failed"] == 2 and run["not_run"] == 0 and not run["valid"]
+    assert "--drain-timeout-sec" in next(iter(run["failures"]))
+    assert "INVALID: 2 of 20 requests failed" in done.stdout
+
+
+def test_prompts_that_the_server_knows_from_the_run_before_are_noted(smol, tmp_path):
+    args = ("--base-url", smol.base, "--max-concurrency", 2, "--num-prompts", 3, "--random-input-len", 64,
+            "--random-output-len", 2, "--ignore-eos", "--seed", 7_777)
+    first, _ = measure(*args, report=tmp_path / "a.json")
+    again, run = measure(*args, report=tmp_path / "b.json")
+    assert "prefix cache" not in first.stdout and "--seed" in again.stdout
+    assert run["total_cached_tokens"] > 0 and any("prefix cache" in warning for warning in run["warnings"])
+    compared = bench("compare", tmp_path / "a.json", tmp_path / "b.json")
+    assert "TTFT does not compare" in compared.stdout
+
+
 def test_a_server_that_is_not_ready_is_waited_for(simulate, tmp_path):
     url = simulate("--slow-start-sec", 1)
     done = bench("serve", "--base-url", url, "--num-prompts", 2, *SMALL, code=1)
@@ -152,10 +181,13 @@ def test_what_is_wrong_is_one_sentence(simulate, tmp_path):
     broken.write_text('{"prompt": "a b", "output_len": 2}\n{"prompt": \n')
     good = simulate()
     assert "line 2" in refusal("--base-url", good, "--dataset-name", "jsonl", "--dataset-path", broken)
+    assert "days at this rate" in refusal("--base-url", good, "--request-rate", "0.001", "--num-prompts", 700,
+                                       "--token-ids", *SMALL, code=2)
     assert "folder" in refusal("--base-url", good, "--output-json", tmp_path / "no" / "where.json")
     for args in (("--goodput", "first:3"), ("--request-rate", "0"), ("--num-promts", "3"), ("--extra-body", "[1]"),
                  ("--extra-body", '{"stream": false}'), ("--compat", "nothing"), ("--dataset-name", "nothing"),
-                 ("--ramp-up-strategy", "linear"), ("--base-url", "ftp://x"), ("--endpoint", "/v1/embeddings")):
+                 ("--request-rate", "1e-12"), ("--burstiness", "1e-9"), ("--ramp-up-strategy", "linear"),
+                 ("--base-url", "ftp://x"), ("--endpoint", "/v1/embeddings")):
         assert refusal(*args, code=2)
 
 
@@ -178,11 +210,52 @@ def test_max_rate_brackets_what_the_server_can_do(simulate, tmp_path):
     url = simulate("--ttft-ms", 20, "--queue", 1)
     done = bench("max-rate", "--base-url", url, "--slo", "p50:ttft:100", "p99:e2el:60000", "--rate-low", 10,
                  "--trial-sec", 0.7, "--min-requests", 10, "--precision", 0.4, "--random-input-len", 4,
-                 "--random-output-len", 1, "--output-json", tmp_path / "trials.json")
+                 "--random-output-len", 1, "--output-json", tmp_path / "trials.json", "--output-html",
+                 tmp_path / "trials.html", "--compat", "sglang")
     assert "kept" in done.stdout and "broken" in done.stdout
-    answer = float(done.stdout.split("Highest rate: ")[1].split()[0])
-    assert 3 <= answer <= 60
-    assert len(json.loads((tmp_path / "trials.json").read_text())["runs"]) >= 2
+    saved = json.loads((tmp_path / "trials.json").read_text())
+    search = saved["search"]
+    assert search["finished"] and search["answer"] in done.stdout
+    assert search["slo"][0] == {"statistic": "p50", "figure": "ttft", "most_ms": 100}
+    # Trials are short and the machine may be busy, so the ends are wide; 80 a second cannot be kept, 5 can.
+    assert 5 <= search["kept"] < search["broken"] <= 80
+    assert search["kept"] <= 60
+    assert len(saved["runs"]) == len(search["trials"]) >= 2
+    assert all(trial["kept"] == (trial["rate"] <= search["kept"]) for trial in search["trials"])
+    assert all(run["request_goodput"] is not None for run in saved["runs"])
+    assert "Goodput against rate" in (tmp_path / "trials.html").read_text()
+    assert "mean_e2e_latency_ms" in done.stdout
+
+
+def test_a_trial_of_max_rate_is_as_long_as_it_says(simulate, tmp_path):
+    url = simulate("--null-server")
+    one = ("max-rate", "--base-url", url, "--slo", "mean:e2el:60000", "--random-input-len", 2, "--random-output-len", 1,
+           "--token-ids", "--output-json", tmp_path / "trials.json")
+    bench(*one, "--rate-low", 2_000, "--rate-high", 2_000, "--trial-sec", 0.6)
+    saved = json.loads((tmp_path / "trials.json").read_text())
+    assert saved["runs"][0]["num_requests"] == 1_200 and not saved["search"]["trials"][0]["cut"]
+    done = bench(*one, "--rate-low", 100, "--rate-high", 100, "--trial-sec", 30, "--num-prompts", 20)
+    trial = json.loads((tmp_path / "trials.json").read_text())["search"]["trials"][0]
+    assert trial["cut"] and trial["seconds"] == pytest.approx(0.2)
+    assert "only 0.2 s" in done.stdout and "Give more --num-prompts" in done.stdout
+
+
+def test_what_an_interrupted_search_knows_is_kept(simulate, tmp_path):
+    url = simulate("--ttft-ms", 1)
+    report = tmp_path / "trials.json"
+    process = subprocess.Popen(
+        [BINARY, "bench", "max-rate", "--base-url", url, "--slo", "mean:e2el:60000", "--rate-low", "10", "--rate-high",
+         "10", "--token-ids", "--trial-sec", "60", *map(str, SMALL), "--output-json", report],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while len(requests.get(url + "/sim/truth", timeout=5).json()["requests"]) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130 and "interrupted" in err
+    search = json.loads(report.read_text())["search"]
+    assert not search["finished"] and search["kept"] is None and "not finished" in search["answer"]
 
 
 def test_max_rate_needs_a_promise():

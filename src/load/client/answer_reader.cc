@@ -115,8 +115,11 @@ bool AnswerReader::OnEvent(std::string_view event, int64_t now_ns) {
     error_ = Quotable(chunk.error);
     return false;
   }
-  if (chunk.has_choices && (chunk.has_text || chunk.completion_tokens > last_count_)) {
+  if (chunk.has_text || (chunk.has_choices && chunk.completion_tokens > last_count_)) {
     OnContent(chunk, now_ns);
+  } else if (chunk.has_choices &&
+             static_cast<int64_t>(record_->empty_ns.size()) < options_.max_events) {
+    record_->empty_ns.push_back(now_ns);
   }
   if (!chunk.finish_reason.empty()) record_->finish_reason = Quotable(chunk.finish_reason);
   if (chunk.completion_tokens >= 0) {

@@ -43,7 +43,8 @@ class AnswerReader {
 
   // Of Options::keep_text; to be taken after End.
   std::string& text() { return text_; }
-  // Whether the record ended with an event that says the stream is over.
+  // Whether an event said that the stream is over: whatever the connection does, the answer is
+  // whole.
   bool saw_done() const { return done_; }
 
  private:

@@ -77,6 +77,18 @@ TEST_F(AnswerReaderTest, ContinuousUsageCountsTheTokensOfEachEvent) {
   EXPECT_EQ(live_, 5);
 }
 
+TEST_F(AnswerReaderTest, EventsWithoutTextAreKeptApart) {
+  const RequestRecord r =
+      Read(200, {"data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
+                 Event("a"), "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+                 Usage(11, 1) + kDone});
+  EXPECT_THAT(r.empty_ns, ElementsAre(100, 300));
+  EXPECT_THAT(r.chunk_ns, ElementsAre(200));
+  // As many as there are content events at most: a stream of nothing is no memory.
+  EXPECT_THAT(Read(200, {Event(""), Event(""), Event(""), kDone}, {}, 2).empty_ns,
+              ElementsAre(100, 200));
+}
+
 TEST_F(AnswerReaderTest, CountsThatComeForSomeEventsOnlyAreNone) {
   const RequestRecord r = Read(200, {Event("a", 1), Event("b"), Usage(1, 2) + kDone});
   EXPECT_THAT(r.chunk_tokens, IsEmpty());

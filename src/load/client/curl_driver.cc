@@ -59,13 +59,10 @@ int CurlDriver::OnTimer(CURLM*, long timeout_ms, void* self) {
   auto* driver = static_cast<CurlDriver*>(self);
   driver->loop_->Cancel(&driver->timer_);
   if (timeout_ms < 0) return 0;
-  driver->timer_ = driver->loop_->At(
-      SteadyNanos() + timeout_ms * kNanosPerMs,
-      [driver] {
-        driver->timer_ = {};
-        driver->Act(CURL_SOCKET_TIMEOUT, 0);
-      },
-      /*counts=*/false);
+  driver->timer_ = driver->loop_->At(SteadyNanos() + timeout_ms * kNanosPerMs, [driver] {
+    driver->timer_ = {};
+    driver->Act(CURL_SOCKET_TIMEOUT, 0);
+  });
   return 0;
 }
 

@@ -66,7 +66,8 @@ void Dispatcher::MakeRecords() {
 // ---- When ----
 
 int64_t Dispatcher::DueOf(double at_s) const {
-  return start_ns_ + static_cast<int64_t>(at_s * kNanosPerSecond);
+  constexpr double kLatest = 1e9;  // three decades, and in nanoseconds well within 63 bits
+  return start_ns_ + static_cast<int64_t>(std::clamp(at_s, 0.0, kLatest) * kNanosPerSecond);
 }
 
 double Dispatcher::ArrivalOf(size_t chain) const {
@@ -146,7 +147,6 @@ void Dispatcher::SendTurn(Active* active, int64_t scheduled_ns) {
       .options = {
           .keep_text = goes_on, .max_events = MostEvents(request), .live_tokens = &live_tokens_}};
   active->transfer->Send(std::move(sent), &record, [this, active] { OnAnswer(active); });
-  last_sent_ns_ = record.sent_ns;
 }
 
 void Dispatcher::OnAnswer(Active* active) {
@@ -191,13 +191,16 @@ void Dispatcher::LeaveOut(const Chain& chain, size_t from_turn, const std::strin
   }
 }
 
-void Dispatcher::Stop(const std::string& reason) {
+void Dispatcher::Stop(const std::string& reason, Outcome under_way) {
   session_->loop()->Cancel(&arrival_);
   for (const auto& active : active_) {
     session_->loop()->Cancel(&active->timer);
     if (active->transfer->busy()) {
-      active->transfer->Abort(Outcome::kNotRun, reason);
-      ++active->turn;
+      active->transfer->Abort(under_way, reason);
+      const int32_t index = active->chain->requests[active->turn++];
+      const Outcome outcome = records_[static_cast<size_t>(index)].outcome;
+      completed_ += outcome == Outcome::kCompleted;
+      failed_ += outcome != Outcome::kCompleted && outcome != Outcome::kNotRun;
     }
     LeaveOut(*active->chain, active->turn, reason);
     session_->Release(active->transfer);

@@ -43,8 +43,9 @@ class Dispatcher {
 
   void Start(int64_t start_ns);
   bool done() const { return chains_left_ == 0; }
-  // Ends everything under way and leaves out the rest: they are kNotRun because of `reason`.
-  void Stop(const std::string& reason);
+  // Ends what is under way as `under_way` and leaves out the rest, which is kNotRun: because of
+  // `reason`.
+  void Stop(const std::string& reason, Outcome under_way);
 
   // The next request is due at no known time any more: all were sent, or wait for a place.
   bool all_due() const { return next_chain_ == chains_.size(); }
@@ -53,7 +54,6 @@ class Dispatcher {
   int64_t completed() const { return completed_; }
   int64_t failed() const { return failed_; }
   int64_t live_tokens() const { return live_tokens_; }
-  int64_t last_sent_ns() const { return last_sent_ns_; }
   std::vector<RequestRecord> TakeRecords() { return std::move(records_); }
 
  private:
@@ -100,7 +100,7 @@ class Dispatcher {
   std::deque<Due> waiting_;  // for a place
   std::vector<std::unique_ptr<Active>> active_;
   EventLoop::TimerKey arrival_{};
-  int64_t completed_ = 0, failed_ = 0, live_tokens_ = 0, last_sent_ns_ = 0;
+  int64_t completed_ = 0, failed_ = 0, live_tokens_ = 0;
 };
 
 }  // namespace vivace::load

@@ -47,7 +47,7 @@ class EventLoop {
 
   // Runs `work` once at `when_ns`, or as soon as possible after it. `counts`: how late it ran is a
   // sample of lag().
-  TimerKey At(int64_t when_ns, std::function<void()> work, bool counts = true);
+  TimerKey At(int64_t when_ns, std::function<void()> work, bool counts = false);
   // Nothing happens where it has run. The key is none afterwards.
   void Cancel(TimerKey* timer);
 

@@ -43,7 +43,8 @@ Result<Fetcher::Answer> Fetcher::Do(std::string_view path, const std::string* bo
   }
   const CURLcode code = curl_easy_perform(easy);
   if (code != CURLE_OK) {
-    return Fail(ErrorCode::kIo, "no_answer", "base-url", "{}: {}", url, curl_easy_strerror(code));
+    return Fail(ErrorCode::kIo, "no_answer", "base-url", "{}: {}", WithoutUserInfo(url),
+                curl_easy_strerror(code));
   }
   long status = 0;
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);

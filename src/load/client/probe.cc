@@ -104,7 +104,7 @@ std::string WhatToDo(const RequestRecord& record, const Target& target, const st
 }  // namespace
 
 Error ProbeError(const RequestRecord& record, const Target& target, const std::string& model) {
-  const std::string url = UrlOf(target, target.endpoint);
+  const std::string url = WithoutUserInfo(UrlOf(target, target.endpoint));
   Error error{ErrorCode::kIo, "server_failed", "", "base-url"};
   switch (record.outcome) {
     case Outcome::kConnection:

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kOtherDescriptors = 64;
 constexpr int kFewKept = 16;
+constexpr int kMostMissed = 100'000;  // beats counted after one stall, or a night asleep
 
 Status MakeRoom(int64_t connections) {
   rlimit files{};
@@ -49,17 +50,34 @@ Transfer* Session::Acquire() {
 }
 
 Heartbeat::Heartbeat(EventLoop* loop, int64_t interval_ns, std::function<void()> work)
-    : loop_(loop), interval_ns_(interval_ns), work_(std::move(work)), next_ns_(SteadyNanos()) {
+    : loop_(loop),
+      interval_ns_(interval_ns),
+      work_(std::move(work)),
+      next_ns_(SteadyNanos() + interval_ns) {
   Arm();
 }
 
 void Heartbeat::Arm() {
-  next_ns_ = std::max(next_ns_ + interval_ns_, SteadyNanos());
-  timer_ = loop_->At(next_ns_, [this] {
-    timer_ = {};
-    Arm();
-    work_();
-  });
+  timer_ = loop_->At(
+      next_ns_,
+      [this] {
+        timer_ = {};
+        SkipMissed();
+        Arm();
+        work_();
+      },
+      /*counts=*/true);
+}
+
+// Beats that fell into a stall were late as well, each by what was left of it: a stall of a second
+// is as many samples as a second has beats, not one.
+void Heartbeat::SkipMissed() {
+  const int64_t now_ns = SteadyNanos();
+  next_ns_ += interval_ns_;
+  for (int i = 0; i < kMostMissed && next_ns_ < now_ns; ++i, next_ns_ += interval_ns_) {
+    loop_->lag().Add(now_ns - next_ns_);
+  }
+  next_ns_ = std::max(next_ns_, now_ns);
 }
 
 }  // namespace vivace::load

@@ -37,7 +37,9 @@ class Session {
   std::vector<Transfer*> free_;
 };
 
-// Calls `work` every `interval_ns` from its making on, until it is gone.
+// Calls `work` every `interval_ns` from its making on, until it is gone. How late each beat was,
+// those that a stall swallowed included, are the samples of the loop's lag(): a share of time,
+// whatever else the loop does.
 class Heartbeat {
  public:
   Heartbeat(EventLoop* loop, int64_t interval_ns, std::function<void()> work);
@@ -47,6 +49,7 @@ class Heartbeat {
 
  private:
   void Arm();
+  void SkipMissed();
 
   EventLoop* const loop_;
   const int64_t interval_ns_;

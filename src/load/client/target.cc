@@ -71,6 +71,15 @@ Status CheckTarget(const Target& target) {
   return {};
 }
 
+std::string WithoutUserInfo(std::string_view url) {
+  const size_t scheme = url.find("://");
+  if (scheme == url.npos) return std::string(url);
+  const size_t host = scheme + 3;
+  const size_t at = url.substr(0, url.find_first_of("/?#", host)).rfind('@');
+  if (at == url.npos || at < host) return std::string(url);
+  return std::string(url.substr(0, host)) + std::string(url.substr(at + 1));
+}
+
 std::string UrlOf(const Target& target, std::string_view path) {
   std::string_view base = WithoutSlashes(target.base_url);
   if (base.ends_with("/v1")) base.remove_suffix(3);

@@ -29,6 +29,9 @@ Status CheckTarget(const Target& target);
 // "http://host:8000" + "/v1/models", and never /v1 twice.
 std::string UrlOf(const Target& target, std::string_view path);
 
+// Without "user:secret@": what may be printed and saved.
+std::string WithoutUserInfo(std::string_view url);
+
 // What all requests have in common: address but URL, TLS, proxies (never for this machine itself).
 void ApplyTarget(const Target& target, CURL* easy);
 // Content type, key and the target's own headers.

@@ -10,6 +10,8 @@ namespace vivace::load {
 namespace {
 
 constexpr int32_t kReservedEvents = 4'096;
+// From an answer's last event to the end of its body, which frees the connection for the next one.
+constexpr int64_t kGraceNs = 100 * kNanosPerMs;
 constexpr std::string_view kTimedOut =
     "no whole answer within the request's time (--request-timeout-sec)";
 
@@ -55,6 +57,7 @@ Transfer::Transfer(const Target& target, EventLoop* loop, CurlDriver* driver)
 Transfer::~Transfer() {
   if (!busy_) return;
   loop_->Cancel(&deadline_);
+  loop_->Cancel(&grace_);
   driver_->Abort(easy_.get());
 }
 
@@ -78,14 +81,12 @@ void Transfer::Send(Request request, RequestRecord* record, std::function<void()
   record->sent_ns = SteadyNanos();
   if (request_.timeout_s > 0) {
     deadline_ = loop_->At(
-        record->sent_ns + static_cast<int64_t>(request_.timeout_s * kNanosPerSecond),
-        [this] {
+        record->sent_ns + static_cast<int64_t>(request_.timeout_s * kNanosPerSecond), [this] {
           deadline_ = {};
           auto finished = std::move(done_);
           Abort(Outcome::kTimeout, kTimedOut);
           finished();
-        },
-        /*counts=*/false);
+        });
   }
   driver_->Start(easy_.get(), this);
 }
@@ -104,7 +105,22 @@ size_t Transfer::OnHeader(char* data, size_t, size_t size, void* self) {
 
 size_t Transfer::OnBody(char* data, size_t, size_t size, void* self) {
   const int64_t now_ns = SteadyNanos();  // before anything is read of it
-  return static_cast<Transfer*>(self)->answer_.OnBody({data, size}, now_ns) ? size : 0;
+  auto* transfer = static_cast<Transfer*>(self);
+  if (!transfer->answer_.OnBody({data, size}, now_ns)) return 0;
+  if (transfer->answer_.saw_done() && transfer->grace_ == EventLoop::TimerKey{}) {
+    transfer->WaitForEnd();
+  }
+  return size;
+}
+
+// A server that keeps the body open behind the last event keeps nobody waiting.
+void Transfer::WaitForEnd() {
+  grace_ = loop_->At(SteadyNanos() + kGraceNs, [this] {
+    grace_ = {};
+    auto finished = std::move(done_);
+    Abort(Outcome::kCompleted, "");
+    finished();
+  });
 }
 
 void Transfer::OnDone(CURLcode code) {
@@ -118,6 +134,7 @@ void Transfer::OnDone(CURLcode code) {
 
 void Transfer::Finish(const AnswerReader::Ending& ending) {
   loop_->Cancel(&deadline_);
+  loop_->Cancel(&grace_);
   answer_.End(ending, SteadyNanos());
   busy_ = false;
 }

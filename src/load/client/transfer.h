@@ -41,6 +41,7 @@ class Transfer final : CurlDriver::Transfer {
   static size_t OnHeader(char* data, size_t, size_t size, void* self);
   static size_t OnBody(char* data, size_t, size_t size, void* self);
   void OnDone(CURLcode code) override;
+  void WaitForEnd();
   void Finish(const AnswerReader::Ending& ending);
 
   EventLoop* const loop_;
@@ -51,7 +52,7 @@ class Transfer final : CurlDriver::Transfer {
   Request request_;
   std::string id_line_;
   curl_slist id_header_{};  // in front of headers_, for this request
-  EventLoop::TimerKey deadline_{};
+  EventLoop::TimerKey deadline_{}, grace_{};
   std::function<void()> done_;
   bool busy_ = false;
 };

@@ -31,6 +31,8 @@ class TokenCounter {
   virtual Result<int32_t> ChatOverhead() { return -1; }
 };
 
+inline constexpr int32_t kDefaultTurns = 3;  // of a conversation of multi-turn
+
 struct DatasetOptions {
   std::string name = "random";  // of Datasets()
   std::string path = {};        // of a file

@@ -127,15 +127,6 @@ Result<boost::json::object> EntryFile::Parse(const Entry& entry) const {
   return std::move(value.get_object());
 }
 
-Result<std::optional<std::string>> EntryFile::Text(const Entry& entry,
-                                                   const boost::json::object& object,
-                                                   std::string_view name) const {
-  const boost::json::value* value = object.if_contains({name.data(), name.size()});
-  if (value == nullptr || value->is_null()) return std::nullopt;
-  if (!value->is_string()) return Broken(entry, "\"{}\" is not a string", name);
-  return std::string(value->get_string());
-}
-
 Result<std::optional<double>> EntryFile::Number(const Entry& entry,
                                                 const boost::json::object& object,
                                                 std::string_view name, double least,

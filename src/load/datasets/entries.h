@@ -43,8 +43,6 @@ class EntryFile {
   }
 
   // Members, if they are there; an error where they are something else or out of range.
-  Result<std::optional<std::string>> Text(const Entry& entry, const boost::json::object& object,
-                                          std::string_view name) const;
   Result<std::optional<int64_t>> Count(const Entry& entry, const boost::json::object& object,
                                        std::string_view name, int64_t least, int64_t most) const;
   Result<std::optional<double>> Number(const Entry& entry, const boost::json::object& object,

@@ -67,8 +67,8 @@ TEST_F(Files, JsonlInItsOrder) {
 TEST_F(Files, JsonlAsAnArrayWithMessagesAndTimes) {
   DatasetOptions options = Options("custom", R"([
   {"messages": [{"role": "system", "content": "Be \"short\", [please]"},
-                {"role": "user", "content": "Hi"}], "timestamp": 0},
-  {"prompt": "Hello", "timestamp": 1500, "output_len": 9}
+                {"role": "user", "content": "Hi"}], "timestamp": 1700000000000},
+  {"prompt": "Hello", "timestamp": 1700000001500, "output_len": 9}
 ])");
   options.chat = true;
   options.output_len = 3;

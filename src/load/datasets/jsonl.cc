@@ -17,7 +17,7 @@ using boost::json::value;
 
 constexpr std::string_view kOutputNames[] = {"output_len", "output_length", "output_tokens",
                                              "max_tokens", "max_completion_tokens"};
-constexpr double kMostMs = 1e12;  // three decades
+constexpr double kMostMs = 1e14;  // of any clock: Unix time in milliseconds is 1.8e12
 
 class Reader {
  public:
@@ -129,7 +129,7 @@ Result<Workload> MakeJsonl(const DatasetOptions& options, TokenCounter* counter)
   const Reader reader(file, options, counter, &maker);
   WorkloadBuilder builder(std::filesystem::path(options.path).filename().string(), options.seed);
   bool timed = false;
-  double last_s = -1;
+  double first_s = 0, last_s = -1;
   for (const Entry& entry : file.entries()) {
     VIVACE_ASSIGN(PlannedRequest request, reader.Read(entry));
     if (builder.size() == 0) timed = request.at_s >= 0;
@@ -140,6 +140,10 @@ Result<Workload> MakeJsonl(const DatasetOptions& options, TokenCounter* counter)
       return file.Broken(entry, "its \"timestamp\" is before the line's above: sort the file");
     }
     last_s = request.at_s;
+    if (timed) {  // the first is the start, whatever clock they are of
+      if (builder.size() == 0) first_s = request.at_s;
+      request.at_s -= first_s;
+    }
     VIVACE_RETURN_IF_ERROR(builder.Add(std::move(request)));
   }
   return builder.Finish(maker.Remark());

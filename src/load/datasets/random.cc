@@ -66,8 +66,7 @@ Result<Workload> MakeSharedPrefix(const DatasetOptions& options, TokenCounter* c
 }
 
 Result<Workload> MakeMultiTurn(const DatasetOptions& options, TokenCounter* counter) {
-  constexpr int32_t kTurns = 3;
-  const int32_t turns = options.turns > 1 ? options.turns : kTurns;
+  const int32_t turns = options.turns > 1 ? options.turns : kDefaultTurns;
   VIVACE_ASSIGN(PromptMaker maker, PromptMaker::Create(options, counter, Vocabulary::kWords));
   VIVACE_ASSIGN(const std::vector<std::string> prefixes, MakePrefixes(options, &maker));
   WorkloadBuilder builder(

@@ -13,6 +13,7 @@ namespace {
 char Letter(size_t report) { return static_cast<char>('A' + report); }
 
 std::string Change(double ratio) {
+  if (std::isinf(ratio)) return "from 0";
   return std::isfinite(ratio) ? fmt::format("{:+.1f} %", (ratio - 1) * 100) : "-";
 }
 

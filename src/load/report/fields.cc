@@ -20,7 +20,7 @@ const FigureField kFigureFields[] = {
     {"input_throughput", &Figures::input_throughput},
     {"output_throughput", &Figures::output_throughput},
     {"total_token_throughput", &Figures::total_throughput},
-    {"steady_output_throughput", &Figures::steady_output_throughput},
+    {"steady_output_throughput", &Figures::steady_output_throughput, true},
     {"steady_duration", &Figures::steady_s},
     {"mean_concurrency", &Figures::mean_concurrency},
     {"max_concurrent_requests", &Figures::peak_concurrency},

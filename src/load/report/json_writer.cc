@@ -77,6 +77,12 @@ JsonWriter& JsonWriter::Bool(bool value) {
   return *this;
 }
 
+JsonWriter& JsonWriter::Json(std::string_view value) {
+  Separate();
+  *out_ += value;
+  return *this;
+}
+
 JsonWriter& JsonWriter::Null() {
   Separate();
   *out_ += "null";

@@ -25,6 +25,7 @@ class JsonWriter {
   JsonWriter& Int(int64_t value);
   JsonWriter& Bool(bool value);
   JsonWriter& Null();
+  JsonWriter& Json(std::string_view value);  // as it is
 
  private:
   void Separate();

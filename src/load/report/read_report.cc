@@ -155,6 +155,8 @@ void ReadSettings(const ObjectReader& in, RunResult* run) {
   run->request_rate = std::isfinite(rate) ? rate : 0;
   run->burstiness = in.Number("burstiness", 1);
   run->started_unix_ms = in.Int("started_unix_ms", 0);
+  run->started_ns = in.Int("started_ns", 0);
+  run->shared_prompts = in.Number("shared_prompts", 1);
   for (const auto& [name, text] : in.Object("environment")) {
     if (text.is_string()) run->environment[std::string(name)] = std::string(text.get_string());
   }
@@ -190,6 +192,21 @@ std::vector<double> Numbers(const ObjectReader& in, std::string_view name, const
   return numbers;
 }
 
+// Moments from the gaps between them, in nanoseconds times `scale`; the first counts from the last
+// moment there is, or from 0.
+void AppendGapsOf(const ObjectReader& in, std::string_view name, const array& gaps, double scale,
+                  std::vector<int64_t>* moments) {
+  double at = moments->empty() ? 0 : static_cast<double>(moments->back());
+  for (double gap : Numbers(in, name, gaps)) {
+    at += std::round(gap * scale);
+    if (!(gap >= 0 && at <= kMostExact)) {
+      in.Wrong(name, "made of gaps between moments");
+      return;
+    }
+    moments->push_back(static_cast<int64_t>(at));
+  }
+}
+
 Outcome OutcomeNamed(std::string_view name) {
   for (int i = 0; i <= static_cast<int>(Outcome::kNotRun); ++i) {
     if (name == Name(static_cast<Outcome>(i))) return static_cast<Outcome>(i);
@@ -197,7 +214,8 @@ Outcome OutcomeNamed(std::string_view name) {
   return Outcome::kGarbage;
 }
 
-RequestRecord ReadRecord(const ObjectReader& in) {
+// `gaps_s`: of vLLM's "itls", where the gaps of completed requests are; null: it has none.
+RequestRecord ReadRecord(const ObjectReader& in, const value* gaps_s) {
   RequestRecord r;
   r.outcome = OutcomeNamed(in.Text("outcome"));
   for (const TimeField& field : TimeFields()) r.*field.member = in.Int(field.name, 0);
@@ -206,14 +224,20 @@ RequestRecord ReadRecord(const ObjectReader& in) {
   r.reason = in.Text("reason");
   r.finish_reason = in.Text("finish_reason");
   r.server_queue_ms = in.Number("server_queue_ms", -1);
-  double at = 0;
-  for (double gap : Numbers(in, "chunk_gaps_ns", in.Array("chunk_gaps_ns"))) {
-    at += gap;
-    if (!(gap >= 0 && at <= kMostExact)) {
-      in.Wrong("chunk_gaps_ns", "made of gaps in nanoseconds");
+  const bool of_itls = in.Find("chunk_gaps_ns") == nullptr && r.first_ns > 0 && gaps_s != nullptr &&
+                       gaps_s->is_array();
+  if (of_itls) {
+    r.chunk_ns.push_back(r.first_ns);
+    AppendGapsOf(in, "itls", gaps_s->get_array(), 1e9, &r.chunk_ns);
+  } else {
+    AppendGapsOf(in, "chunk_gaps_ns", in.Array("chunk_gaps_ns"), 1, &r.chunk_ns);
+  }
+  for (double at : Numbers(in, "empty_ns", in.Array("empty_ns"))) {
+    if (!(at >= 0 && at <= kMostExact)) {
+      in.Wrong("empty_ns", "made of moments in nanoseconds");
       break;
     }
-    r.chunk_ns.push_back(static_cast<int64_t>(at));
+    r.empty_ns.push_back(static_cast<int64_t>(at));
   }
   for (double tokens : Numbers(in, "chunk_tokens", in.Array("chunk_tokens"))) {
     if (!(tokens >= 0 && tokens <= std::numeric_limits<int32_t>::max())) {
@@ -258,9 +282,8 @@ std::vector<RequestRecord> RecordsOfVllm(const ObjectReader& in) {
     r.first_ns = r.last_ns = r.scheduled_ns + ns(ttfts[i]);
     r.chunk_ns.push_back(r.first_ns);
     if (i < itls.size() && itls[i].is_array()) {
-      for (double gap : Numbers(in, "itls", itls[i].get_array())) {
-        r.chunk_ns.push_back(r.last_ns += ns(gap));
-      }
+      AppendGapsOf(in, "itls", itls[i].get_array(), 1e9, &r.chunk_ns);
+      r.last_ns = r.chunk_ns.back();
     }
     r.ended_ns = r.last_ns;
     records.push_back(std::move(r));
@@ -312,9 +335,12 @@ Result<RunResult> ReadRun(const object& from) {
   ReadSettings(in, &run);
   ReadFigures(in, &run.figures);
   ReadSurroundings(in, &run);
+  const array& itls = in.Array("itls");
   for (const value& item : in.Array("requests")) {
     if (!status) break;
-    run.records.push_back(ReadRecord(in.Of(item, "requests")));
+    const size_t i = run.records.size();
+    run.records.push_back(
+        ReadRecord(in.Of(item, "requests"), i < itls.size() ? &itls[i] : nullptr));
   }
   if (run.records.empty()) {
     run.records = RecordsOfVllm(in);

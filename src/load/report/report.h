@@ -19,7 +19,9 @@ std::string TerminalTable(const std::vector<RunResult>& runs, std::string_view c
 // One run: a flat object with vLLM's field names; several: {"runs": [...]}. Never NaN: null.
 // `detailed`: the records too (ttfts, itls, ..., and "requests", which ReadReport turns back into
 // records), without which `compare` has no intervals. No newline at the end.
-std::string ReportJson(const std::vector<RunResult>& runs, bool detailed);
+// `search`: a JSON object; it becomes the member "search" of {"runs": [...]}. Empty: none.
+std::string ReportJson(const std::vector<RunResult>& runs, bool detailed,
+                       std::string_view search = "");
 
 std::string ReportCsv(const std::vector<RunResult>& runs);  // a header, then a row per run
 

@@ -15,7 +15,8 @@
 namespace vivace::load {
 namespace {
 
-constexpr int kFormat = 1;  // of this file
+// Of this file. 2: the gaps of completed requests are only in "itls".
+constexpr int kFormat = 2;
 
 void AddValidity(JsonWriter& json, const RunResult& run) {
   const auto why = InvalidBecause(run);
@@ -34,6 +35,7 @@ void Settings(JsonWriter& json, const RunResult& run) {
   json.Key("workload").Text(run.workload);
   // As text: a number of 64 bits is not one in every reader.
   json.Key("seed").Text(fmt::to_string(run.seed));
+  json.Key("shared_prompts").Number(run.shared_prompts);
   json.Key("num_prompts").Int(run.figures.requests);
   json.Key("max_concurrency");
   run.max_concurrency > 0 ? json.Int(run.max_concurrency) : json.Null();
@@ -129,6 +131,11 @@ void DetailsLikeVllm(JsonWriter& json, const RunResult& run, int64_t origin) {
   });
 }
 
+// vLLM's arrays have the gaps of what completed; they are most of a file, and not written twice.
+bool GapsAreInItls(const RequestRecord& r) {
+  return r.outcome == Outcome::kCompleted && !r.chunk_ns.empty() && r.first_ns == r.chunk_ns[0];
+}
+
 void AddRecord(JsonWriter& json, const RequestRecord& r, int64_t origin) {
   json.BeginObject().Key("outcome").Text(Name(r.outcome));
   for (const TimeField& field : TimeFields()) {
@@ -139,11 +146,18 @@ void AddRecord(JsonWriter& json, const RequestRecord& r, int64_t origin) {
   json.Key("counted").Bool(r.counted).Key("reason").Text(r.reason);
   json.Key("finish_reason").Text(r.finish_reason);
   json.Key("server_queue_ms").Number(r.server_queue_ms);
-  json.Key("chunk_gaps_ns").BeginArray();
-  for (size_t i = 0; i < r.chunk_ns.size(); ++i) {
-    json.Int(r.chunk_ns[i] - (i == 0 ? origin : r.chunk_ns[i - 1]));
+  if (!GapsAreInItls(r)) {
+    json.Key("chunk_gaps_ns").BeginArray();
+    for (size_t i = 0; i < r.chunk_ns.size(); ++i) {
+      json.Int(r.chunk_ns[i] - (i == 0 ? origin : r.chunk_ns[i - 1]));
+    }
+    json.EndArray();
   }
-  json.EndArray();
+  if (!r.empty_ns.empty()) {
+    json.Key("empty_ns").BeginArray();
+    for (int64_t at : r.empty_ns) json.Int(at - origin);
+    json.EndArray();
+  }
   if (!r.chunk_tokens.empty()) {
     json.Key("chunk_tokens").BeginArray();
     for (int32_t tokens : r.chunk_tokens) json.Int(tokens);
@@ -154,7 +168,7 @@ void AddRecord(JsonWriter& json, const RequestRecord& r, int64_t origin) {
 
 // One before the first moment there is, because 0 says "never".
 int64_t Origin(const RunResult& run) {
-  int64_t first = std::numeric_limits<int64_t>::max();
+  int64_t first = run.started_ns != 0 ? run.started_ns : std::numeric_limits<int64_t>::max();
   for (const RequestRecord& r : run.records) first = std::min(first, r.scheduled_ns);
   return run.records.empty() ? 0 : first - 1;
 }
@@ -168,6 +182,7 @@ void Run(JsonWriter& json, const RunResult& run, bool detailed) {
   Surroundings(json, run);
   if (detailed) {
     const int64_t origin = Origin(run);
+    if (run.started_ns != 0) json.Key("started_ns").Int(run.started_ns - origin);
     DetailsLikeVllm(json, run, origin);
     json.Key("requests").BeginArray();
     for (const RequestRecord& record : run.records) AddRecord(json, record, origin);
@@ -178,14 +193,16 @@ void Run(JsonWriter& json, const RunResult& run, bool detailed) {
 
 }  // namespace
 
-std::string ReportJson(const std::vector<RunResult>& runs, bool detailed) {
+std::string ReportJson(const std::vector<RunResult>& runs, bool detailed, std::string_view search) {
   std::string out;
   JsonWriter json(&out);
-  if (runs.size() == 1) {
+  if (runs.size() == 1 && search.empty()) {
     Run(json, runs[0], detailed);
     return out;
   }
-  json.BeginObject().Key("runs").BeginArray();
+  json.BeginObject();
+  if (!search.empty()) json.Key("search").Json(search);
+  json.Key("runs").BeginArray();
   for (const RunResult& run : runs) Run(json, run, detailed);
   json.EndArray().EndObject();
   return out;

@@ -88,10 +88,11 @@ constexpr PlottedLatency kPlottedLatencies[] = {{"TTFT", &RequestTimes::ttft_ms}
 
 std::vector<double> PlottedValues(const RunResult& run, const PlottedLatency& latency) {
   std::vector<double> values;
+  const bool per_token = run.figures.itl_per_token && GapsPerToken(run.records);
   for (const RequestRecord& r : run.records) {
     if (r.outcome != Outcome::kCompleted || r.first_ns == 0) continue;
     if (latency.time == nullptr) {
-      AppendGaps(r, run.figures.itl_per_token && CountsTokens(r), &values);
+      AppendGaps(r, per_token && CountsTokens(r), &values);
     } else if (const double value = TimesOf(r).*latency.time; value >= 0) {
       values.push_back(value);
     }

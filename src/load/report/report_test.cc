@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 
+#include "base/limits.h"
 #include "load/report/fields.h"
 #include "load/testing/make_run.h"
 #include "load/validity.h"
@@ -140,6 +141,45 @@ TEST(ReadReport, GivesTheSameReportAgain) {
   EXPECT_EQ(Warnings(back), Warnings(run));
 }
 
+// A gap is in a file once, of what completed and of what did not, and comes back to the nanosecond.
+TEST(ReadReport, GapsAreWrittenOnceAndReadExactly) {
+  RunResult run = MakeRun({.requests = 30, .tokens = 768});
+  run.records[7].outcome = Outcome::kCut;
+  run.records[8].empty_ns = {run.records[8].sent_ns + 5, run.records[8].last_ns + 7};
+  run.started_ns = run.records[0].scheduled_ns - 1'000'000;
+  run.shared_prompts = 0.25;
+  run.figures = ComputeFigures(run.records, {});
+  const std::string text = ReportJson({run}, true);
+  const auto read = ParseReport(text, "r.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  const RunResult& back = (*read)[0];
+  EXPECT_DOUBLE_EQ(back.shared_prompts, 0.25);
+  const int64_t moved = back.started_ns - run.started_ns;
+  for (size_t i = 0; i < run.records.size(); ++i) {
+    const auto same = [&](const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+      return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                        [&](int64_t x, int64_t y) { return x + moved == y; });
+    };
+    EXPECT_TRUE(same(run.records[i].chunk_ns, back.records[i].chunk_ns)) << i;
+    EXPECT_TRUE(same(run.records[i].empty_ns, back.records[i].empty_ns)) << i;
+  }
+  size_t gaps = 0;
+  for (const RequestRecord& r : run.records) gaps += r.chunk_ns.size();
+  // What the run of the presets' eight concurrencies with two thousand requests each has.
+  const double most_gaps = 8 * 2'000 * 768.0;
+  EXPECT_LT(static_cast<double>(text.size()) / static_cast<double>(gaps) * most_gaps,
+            static_cast<double>(limits::kMaxReportBytes));
+}
+
+TEST(ReadReport, ASearchStandsBesideItsRuns) {
+  const RunResult run = MakeRun({.requests = 4});
+  const std::string text = ReportJson({run}, true, R"({"kept":2.5})");
+  EXPECT_DOUBLE_EQ(Parsed(text).at("search").at("kept").as_double(), 2.5);
+  const auto read = ParseReport(text, "r.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->size(), 1u);
+}
+
 TEST(ReadReport, SeveralRuns) {
   const std::vector<RunResult> runs = {MakeRun({.concurrency = 1, .requests = 4}), FullRun()};
   const auto read = ParseReport(ReportJson(runs, false), "r.json");
@@ -212,6 +252,12 @@ TEST(ReadReport, RefusesWhatIsNone) {
       {"{\"completed\": 1, \"duration\": 1, \"label\": {}}", "\"label\" is not a text"},
       {"{\"completed\": 1, \"duration\": 1, \"requests\": [{\"chunk_gaps_ns\": [-5]}]}",
        "\"chunk_gaps_ns\" is not made of gaps"},
+      {"{\"completed\": 1, \"duration\": 1, \"ttfts\": [1], \"itls\": [[9e6, 9e6]]}",
+       "\"itls\" is not made of gaps"},
+      {"{\"completed\": 1, \"duration\": 1, \"requests\": [{\"first_ns\": 1}], \"itls\": [[-1]]}",
+       "\"itls\" is not made of gaps"},
+      {"{\"completed\": 1, \"duration\": 1, \"requests\": [{\"empty_ns\": [-1]}]}",
+       "\"empty_ns\" is not made of moments"},
       {"{\"completed\": 1, \"duration\": 1, \"requests\": [{\"output_tokens\": 1e12}]}",
        "\"output_tokens\" is not in range"},
   };
@@ -230,6 +276,7 @@ TEST(TerminalTable, OneRunIsVllmsBlock) {
   EXPECT_THAT(text, HasSubstr("---------------Time to First Token----------------"));
   EXPECT_THAT(text, HasSubstr("Median TTFT (ms):"));
   EXPECT_THAT(text, HasSubstr("Inter-token Latency, per chunk"));
+  EXPECT_THAT(text, HasSubstr("-End-to-end Latency-"));
   EXPECT_THAT(text, HasSubstr("P99 E2EL (ms):"));
 }
 
@@ -238,7 +285,7 @@ TEST(TerminalTable, SaysFirstWhetherTheRunCounts) {
   run.client.bottleneck = true;
   EXPECT_THAT(TerminalTable({run}, ""), StartsWith("INVALID: 1 of 41 requests failed"));
   EXPECT_THAT(TerminalTable({run, run}, ""), StartsWith("INVALID (c=8): 1 of 41"));
-  EXPECT_THAT(ReportJson({run}, false), StartsWith("{\"format\":1,\"tool\":\"vivace "));
+  EXPECT_THAT(ReportJson({run}, false), StartsWith("{\"format\":2,\"tool\":\"vivace "));
   EXPECT_THAT(ReportHtml({run}), HasSubstr("This run is invalid"));
 }
 

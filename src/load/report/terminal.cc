@@ -84,7 +84,8 @@ void Totals(Block& block, const RunResult& run) {
     block.Number("Requests that kept the promise (%)", f.good_share * 100);
   }
   block.Number("Output token throughput (tok/s)", f.output_throughput);
-  block.Number("Steady output throughput (tok/s)", f.steady_output_throughput);
+  block.Number("Steady output throughput (tok/s)",
+               f.steady_s > 0 ? f.steady_output_throughput : NAN);
   block.Number("Total token throughput (tok/s)", f.total_throughput);
   block.Count("Peak concurrent requests", f.peak_concurrency);
   block.Number("Mean concurrency", f.mean_concurrency);
