@@ -28,6 +28,8 @@ TaggedParser::TaggedParser(const Dialect& dialect, ReasoningStart start,
     const bool whole = python || format.shape == CallShape::kGemma;
     if (!whole) AddMark(&after_marks_, format.call_end, Does::kEndCall);
     AddMark(&broken_marks_, format.call_end, Does::kEndCall);
+    AddMark(&unclosed_marks_, format.call_end, Does::kEndCall);
+    AddMark(&unclosed_marks_, format.call_begin, Does::kOpenCall);
   }
   // Control tokens that stand alone are no text.
   for (const Dialect::MarkToken& token : dialect.mark_tokens) {
@@ -55,8 +57,9 @@ const std::vector<TaggedParser::Mark>& TaggedParser::Marks() const {
     case State::kAfterCall:
       return after_marks_;
     case State::kBrokenCall:
-    case State::kUnclosedCall:
       return broken_marks_;
+    case State::kUnclosedCall:
+      return unclosed_marks_;
     default:
       return content_marks_;
   }

@@ -67,7 +67,8 @@ class TaggedParser : public OutputParser {
   int32_t calls_ = 0;
   PieceSink sink_;
   State state_ = State::kContent;
-  std::vector<Mark> content_marks_, reasoning_marks_, section_marks_, after_marks_, broken_marks_;
+  std::vector<Mark> content_marks_, reasoning_marks_, section_marks_, after_marks_, broken_marks_,
+      unclosed_marks_;
   bool at_start_ = true;   // nothing but white space was seen since the output or a call
   bool trim_ = false;      // white space in front is left out
   bool reasoned_ = false;  // the thought at the output's begin is over or was not there
