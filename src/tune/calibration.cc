@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tune/run_journal.h"
 
@@ -17,27 +18,29 @@ constexpr int32_t kMostDecoded = 64;           // where the traffic does not say
 
 CostKey KeyOf(const Setting& setting) { return {setting.threads, std::string(KvName(setting))}; }
 
+// As wide as the settings that fit allow; narrower where these do not fit all at once.
 Status StepTimes::CalibrateOne(Session* session, RunJournal* journal, const Traffic& traffic,
-                               const Setting& setting, double seconds) {
-  const Space& space = session->options.space;
+                               const Setting& setting, const Widest& widest, double seconds) {
   const TypicalLengths typical = TypicalOf(traffic);
-  const int32_t sequences =
-      std::min(traffic.max_concurrency > 0 ? traffic.max_concurrency : kMostDecoded,
-               *std::ranges::max_element(space.max_num_seqs));
-  VIVACE_ASSIGN(
-      auto samples,
-      bench::SampleSteps({.engine = session->ConfigOf(setting),
-                          .input_len = typical.input,
-                          .output_len = typical.output,
-                          .sequences = sequences,
-                          .step_tokens = *std::ranges::max_element(space.max_num_batched_tokens),
-                          .most_seconds = seconds,
-                          .stop = session->options.stop,
-                          .deadline_ns = session->budget.DeadlineNs()},
-                         session->file));
-  if (session->budget.Over() || samples.empty()) return {};
-  VIVACE_RETURN_IF_ERROR(journal->AddCalibration(setting, samples));
-  kinds_[KeyOf(setting)].calibration = std::move(samples);
+  const int32_t asked = traffic.max_concurrency > 0 ? traffic.max_concurrency : kMostDecoded;
+  bench::SampleOptions options{.engine = session->ConfigOf(setting),
+                               .input_len = typical.input,
+                               .output_len = typical.output,
+                               .sequences = std::min(asked, widest.sequences),
+                               .step_tokens = widest.tokens,
+                               .most_seconds = seconds,
+                               .stop = session->options.stop,
+                               .deadline_ns = session->budget.DeadlineNs()};
+  auto samples = bench::SampleSteps(options, session->file);
+  while (!samples && samples.error().code == ErrorCode::kResourceExhausted &&
+         options.sequences > 1) {
+    options.sequences /= 2;
+    samples = bench::SampleSteps(options, session->file);
+  }
+  if (!samples) return tl::unexpected<Error>(samples.error());
+  if (session->budget.Over() || samples->empty()) return {};
+  VIVACE_RETURN_IF_ERROR(journal->AddCalibration(setting, *samples));
+  kinds_[KeyOf(setting)].calibration = std::move(*samples);
   return {};
 }
 
@@ -51,6 +54,11 @@ Status StepTimes::Calibrate(Session* session, RunJournal* journal, const Traffic
   for (const Setting& setting : *settings) add(setting);
   if (own) add(*own);
   for (auto& [key, samples] : journal->calibrations()) kinds_[key].calibration = samples;
+  Widest widest;
+  for (const Setting& setting : *settings) {
+    widest.sequences = std::max(widest.sequences, setting.max_num_seqs);
+    widest.tokens = std::max(widest.tokens, setting.max_num_batched_tokens);
+  }
   const Budget& budget = session->budget;
   const double all = std::min(kMostCalibrationS, budget.total() * kCalibrationShare);
   const double each = std::min(all / static_cast<double>(kinds.size()), kMostEachS);
@@ -62,7 +70,7 @@ Status StepTimes::Calibrate(Session* session, RunJournal* journal, const Traffic
         setting != kinds.front() && SecondsSince(start) > kMostCalibratingShare * budget.total();
     if (kinds_[key].calibration.empty() && !budget.Stopped() && !budget.Out() && !late) {
       session->tell(fmt::format("timing steps with {} threads, cache {}", key.first, key.second));
-      VIVACE_RETURN_IF_ERROR(CalibrateOne(session, journal, traffic, setting, each));
+      VIVACE_RETURN_IF_ERROR(CalibrateOne(session, journal, traffic, setting, widest, each));
     }
     if (kinds_[key].calibration.empty()) {
       kinds_.erase(key);

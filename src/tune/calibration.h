@@ -46,9 +46,12 @@ class StepTimes {
     std::vector<bench::StepSample> calibration, trials;
     StepTimeModel model;
   };
+  struct Widest {  // of the settings
+    int32_t sequences = 1, tokens = 1;
+  };
 
   Status CalibrateOne(Session* session, RunJournal* journal, const Traffic& traffic,
-                      const Setting& setting, double seconds);
+                      const Setting& setting, const Widest& widest, double seconds);
 
   std::map<CostKey, Kind> kinds_;
 };
