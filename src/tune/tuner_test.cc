@@ -220,7 +220,7 @@ TEST_F(TunerTest, DefaultsThatDoNotFitAreLeftOut) {
                     .kv_cache_dtypes = {std::nullopt},
                     .threads = {1}};
   EngineConfig small = options_.engine;
-  Apply({.max_num_seqs = 2, .max_num_batched_tokens = 64, .max_itl_ms = 0, .threads = 1}, &small);
+  Apply(SettingsOf(options_.space)->front(), &small);
   options_.available = PlanLoad(small, model_.file(), 0)->bytes() + (1u << 20);
   ASSERT_FALSE(PlanLoad(options_.engine, model_.file(), *options_.available));
   const TuneResult result = Run();
