@@ -92,17 +92,18 @@ void CompareWithDefaults(const TuneResult& result, std::vector<std::string>* rea
   if (!d.tried()) return;
   const bench::EngineUse &use = w.measured.use, &before = d.measured.use;
   reasons->push_back(fmt::format(
-      "Against the defaults ({}): {} {}; batch {:.1f} instead of {:.1f}, queue {:.1f} instead of "
+      "Against the defaults ({}): {} of the score; batch {:.1f} instead of {:.1f}, queue {:.1f} "
+      "instead of "
       "{:.1f}, preemptions {} instead of {}, steps {:.2f} ms instead of {:.2f}, p99 TTFT {:.0f} ms "
       "instead of {:.0f}, p99 ITL {:.1f} ms instead of {:.1f}.",
-      Name(d.setting), Percent(result.gain()), result.unit, use.mean_batch, before.mean_batch,
-      use.mean_waiting, before.mean_waiting, use.preemptions, before.preemptions, use.mean_step_ms,
+      Name(d.setting), Percent(result.gain()), use.mean_batch, before.mean_batch, use.mean_waiting,
+      before.mean_waiting, use.preemptions, before.preemptions, use.mean_step_ms,
       before.mean_step_ms, w.measured.figures.ttft_ms.p99, d.measured.figures.ttft_ms.p99,
       w.measured.figures.itl_ms.p99, d.measured.figures.itl_ms.p99));
   if (w.score.kept() && !d.score.kept()) {
     reasons->push_back(
         fmt::format("The defaults break the promise: {}.", fmt::join(d.score.broken, ", ")));
-  } else if (Better(d.score, w.score)) {  // which only defaults outside of the space can be
+  } else if (d.outside && Better(d.score, w.score)) {
     reasons->emplace_back("The defaults are better, but your flags leave them out.");
   } else if (!result.beats_defaults) {
     reasons->push_back(fmt::format(

@@ -73,7 +73,7 @@ Belief Ranked(const Belief& value, const Belief& margin) {
 
 }  // namespace
 
-double Search::Tried::value() const { return bench::Median(logs); }
+double Search::Tried::value() const { return std::log(bench::Median(values)); }
 
 double Search::Tried::margin() const {
   std::vector<double> sorted = margins;
@@ -104,8 +104,8 @@ void Search::Add(size_t candidate, const Score& score) {
   trials_ += 1;
   auto found = std::ranges::find(tried_, candidate, &Tried::candidate);
   if (found == tried_.end())
-    found = tried_.insert(tried_.end(), {.candidate = candidate, .logs = {}, .margins = {}});
-  found->logs.push_back(std::log(std::max(score.value, kLeastScore)));
+    found = tried_.insert(tried_.end(), {.candidate = candidate, .values = {}, .margins = {}});
+  found->values.push_back(std::max(score.value, kLeastScore));
   found->margins.push_back(std::clamp(score.margin, -kFar, kFar));
   Learn();
 }
@@ -123,17 +123,17 @@ double Search::noise() const {
   double squares = kFirstWeight * kFirstNoise * kFirstNoise, weight = kFirstWeight;
   for (const Tried& tried : tried_) {
     const double middle = tried.value();
-    for (const double value : tried.logs) {
-      const double off = std::min(std::abs(value - middle), kStall);
+    for (const double value : tried.values) {
+      const double off = std::min(std::abs(std::log(value) - middle), kStall);
       squares += off * off;
     }
-    weight += static_cast<double>(tried.logs.size()) - 1;
+    weight += static_cast<double>(tried.values.size()) - 1;
   }
   return std::sqrt(squares / weight);
 }
 
 double Search::ErrorOf(const Tried& tried) const {
-  return noise() / std::sqrt(static_cast<double>(tried.logs.size()));
+  return noise() / std::sqrt(static_cast<double>(tried.values.size()));
 }
 
 void Search::Learn() {

@@ -79,12 +79,12 @@ class Search {
  private:
   struct Tried {
     size_t candidate = 0;
-    std::vector<double> logs, margins;
+    std::vector<double> values, margins;
     double value() const;   // the logarithm of the median
     double margin() const;  // as objective.h's MiddleOf has it
     bool kept() const { return margin() >= 0; }
     double rank() const;  // among those that keep promises, or among those that do not
-    int count() const { return static_cast<int>(logs.size()); }
+    int count() const { return static_cast<int>(values.size()); }
   };
 
   const Tried* Find(size_t candidate) const;
