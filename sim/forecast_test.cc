@@ -10,7 +10,7 @@
 
 #include "load/figures.h"
 #include "sim/step_timer.h"
-#include "tune/step_cost.h"
+#include "tune/step_time_model.h"
 
 namespace vivace::sim {
 namespace {
@@ -51,7 +51,7 @@ StepPlan MakePlan(int32_t decodes, int32_t context, int32_t rows) {
   return plan;
 }
 
-tune::StepCost Learn(const MachineSpeed& speed, uint64_t seed) {
+tune::StepTimeModel Learn(const MachineSpeed& speed, uint64_t seed) {
   StepTimer timer(speed, seed);
   std::vector<bench::StepSample> samples;
   for (int round = 0; round < 3; ++round) {
@@ -66,7 +66,7 @@ tune::StepCost Learn(const MachineSpeed& speed, uint64_t seed) {
       }
     }
   }
-  return tune::StepCost::Fit(samples);
+  return tune::StepTimeModel::Fit(samples);
 }
 
 load::Figures FiguresOf(const tune::Traffic& traffic, int32_t seqs, int32_t tokens,
@@ -87,7 +87,7 @@ TEST(ForecastAgainstSimulator, IsNearOnAMachineOfAnotherForm) {
     Random random(seed);
     const MachineSpeed speed = RandomSpeed(&random);
     const tune::Traffic traffic = MakeTraffic(&random);
-    const tune::StepCost cost = Learn(speed, seed);
+    const tune::StepTimeModel cost = Learn(speed, seed);
     const StepTimer machine(speed, seed);
     for (const int32_t seqs : {2, 8, 16}) {
       for (const int32_t tokens : {64, 512}) {

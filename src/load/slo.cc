@@ -132,4 +132,17 @@ bool Keeps(const Slo& slo, const Figures& figures) {
   return value >= 0 && value <= slo.promise.most_ms;
 }
 
+Status CheckSlos(const std::vector<Slo>& slos, int32_t most_output_tokens,
+                 const std::string& flag) {
+  for (const Slo& slo : slos) {
+    const bool between_tokens = slo.promise.what == What::kItl || slo.promise.what == What::kTpot;
+    if (!between_tokens || most_output_tokens > 1) continue;
+    return Fail(ErrorCode::kInvalidArgument, "bad_value", flag,
+                "--{} promises {}, and answers of one token have no time between tokens; ask for "
+                "longer answers (--output-len), or promise ttft or e2el",
+                flag, Name(slo));
+  }
+  return {};
+}
+
 }  // namespace vivace::load

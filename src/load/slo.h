@@ -26,7 +26,10 @@ Result<std::vector<Slo>> ParseSlos(std::string_view text, const std::string& fla
 std::string Name(const Slo& slo);
 // The figure that the promise is about, in milliseconds; -1: the run has none.
 double ValueOf(const Slo& slo, const Figures& figures);
-// A figure that no request has is not kept.
+// A promise about a figure that no request has is not kept.
 bool Keeps(const Slo& slo, const Figures& figures);
+// Refuses promises about figures that no request can have where no answer is longer than
+// `most_output_tokens`: an answer of one token has no time between tokens.
+Status CheckSlos(const std::vector<Slo>& slos, int32_t most_output_tokens, const std::string& flag);
 
 }  // namespace vivace::load

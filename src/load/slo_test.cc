@@ -39,5 +39,17 @@ TEST(Slo, AStatisticOfAFigure) {
   EXPECT_EQ(Name((*slos)[1]), "p99 itl <= 50 ms");
 }
 
+TEST(Slo, AnswersOfATokenHaveNoTimeBetweenTokens) {
+  for (const char* word : {"p99:itl:50", "mean:tpot:50"}) {
+    const auto slos = ParseSlos(word, "slo");
+    ASSERT_TRUE(slos);
+    EXPECT_TRUE(CheckSlos(*slos, 2, "slo"));
+    const Status refused = CheckSlos(*slos, 1, "slo");
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("--slo promises"), std::string::npos);
+  }
+  EXPECT_TRUE(CheckSlos(*ParseSlos("p99:ttft:50 max:e2el:90", "slo"), 1, "slo"));
+}
+
 }  // namespace
 }  // namespace vivace::load

@@ -30,31 +30,41 @@ double ErrorOf(double forecast, double measured) {
 
 }  // namespace
 
+std::vector<size_t> Ranked(const std::vector<Candidate>& candidates) {
+  std::vector<size_t> ranked;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (candidates[i].tried()) ranked.push_back(i);
+  std::ranges::stable_sort(
+      ranked, [&](size_t a, size_t b) { return Better(candidates[a].score, candidates[b].score); });
+  return ranked;
+}
+
+Score ScoreOf(const Objective& objective, const Trial& trial) {
+  if (!trial.error.empty()) return {.value = 0, .margin = -kFar, .broken = {trial.error}};
+  return objective.Of(trial.measured.figures, trial.measured.partial);
+}
+
 void Summarise(const Objective& objective, Candidate* candidate) {
-  std::vector<std::pair<double, size_t>> scores;
-  candidate->kept = true;
+  std::vector<Score> scores;
   std::vector<double> values;
-  for (size_t i = 0; i < candidate->trials.size(); ++i) {
-    const Measured& measured = candidate->trials[i].measured;
-    const Score score = objective.Of(measured.figures, measured.partial);
-    scores.emplace_back(score.value, i);
-    values.push_back(score.value);
-    candidate->kept = candidate->kept && score.kept;
+  for (const Trial& trial : candidate->trials) {
+    scores.push_back(ScoreOf(objective, trial));
+    values.push_back(scores.back().value);
   }
-  std::ranges::sort(scores);
-  candidate->measured = candidate->trials[scores[scores.size() / 2].second].measured;
-  candidate->score = bench::Median(std::move(values));
-  candidate->broken = objective.Of(candidate->measured.figures, candidate->measured.partial).broken;
+  const size_t middle = MiddleOf(scores);
+  candidate->measured = candidate->trials[middle].measured;
+  candidate->score = std::move(scores[middle]);
+  candidate->score.value = bench::Median(std::move(values));
 }
 
 void MarkFront(std::vector<Candidate>* candidates) {
   for (Candidate& candidate : *candidates) {
     const Goods goods = GoodsOf(candidate);
-    candidate.front =
-        candidate.tried() && !candidate.measured.partial &&
-        std::ranges::none_of(*candidates, [&](const Candidate& other) {
-          return other.tried() && !other.measured.partial && Beats(GoodsOf(other), goods);
-        });
+    candidate.front = candidate.tried() && !candidate.outside && !candidate.measured.partial &&
+                      std::ranges::none_of(*candidates, [&](const Candidate& other) {
+                        return other.tried() && !other.outside && !other.measured.partial &&
+                               Beats(GoodsOf(other), goods);
+                      });
   }
 }
 

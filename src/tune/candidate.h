@@ -16,18 +16,24 @@ namespace vivace::tune {
 struct Candidate {
   Setting setting;
   size_t alike = 1;        // settings it stands for
+  bool outside = false;    // of the space: the defaults, to compare with; never the winner
   Measured forecast = {};  // by the last fit before it was measured
   Score forecast_score = {};
   std::vector<Trial> trials = {};
   // Of all trials, by Summarise:
-  Measured measured = {};                // the one with the middle score
-  double score = 0;                      // median; 0: not measured
-  bool kept = false;                     // every trial kept every promise
-  std::vector<std::string> broken = {};  // else what the middle one broke
-  bool front =
-      false;  // nothing measured is as good in throughput, p99 TTFT and p99 ITL and better in one
+  Measured measured = {};  // the one in the middle
+  Score score = {};        // the median value; margin and what is broken of the one in the middle,
+                           // so that it keeps what more than half of the trials keep
+  // Nothing measured in the space is as good in throughput, p99 TTFT and p99 ITL and better in one.
+  bool front = false;
   bool tried() const { return !trials.empty() && trials.front().error.empty(); }
 };
+
+// Indices of those that were measured, best first.
+std::vector<size_t> Ranked(const std::vector<Candidate>& candidates);
+
+// Of one trial; of what could not be measured, nothing that keeps any promise.
+Score ScoreOf(const Objective& objective, const Trial& trial);
 
 void Summarise(const Objective& objective, Candidate* candidate);
 

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <utility>
+#include <vector>
+
 namespace vivace::tune {
 namespace {
 
@@ -37,21 +41,53 @@ TEST(Objective, IsThroughputUnlessARateIsGiven) {
             latency.Of(RunWith(100, 20, 1).figures, false).value);
 }
 
-TEST(Objective, ABrokenPromiseCostsMoreThanHalf) {
-  const auto slo = load::ParseSlos("p99:ttft:500 p99:itl:50", "slo");
-  ASSERT_TRUE(slo);
-  const Objective objective(*slo, true);
-  const Score kept = objective.Of(RunWith(100, 499, 50).figures, false);
-  EXPECT_TRUE(kept.kept);
-  EXPECT_EQ(kept.value, 100);
-  const Score broken = objective.Of(RunWith(100, 501, 50).figures, false);
-  EXPECT_FALSE(broken.kept);
-  EXPECT_LT(broken.value, 50);
-  EXPECT_THAT(broken.broken[0], HasSubstr("p99 ttft is 501 ms, not 500"));
-  // The further off, the worse.
-  EXPECT_LT(objective.Of(RunWith(100, 900, 50).figures, false).value, broken.value);
-  EXPECT_LT(objective.Of(RunWith(100, 501, 80).figures, false).value, broken.value);
-  EXPECT_FALSE(objective.Of(RunWith(100, 1, 1).figures, /*partial=*/true).kept);
+Objective Promising(const char* slo) {
+  auto terms = load::ParseSlos(slo, "slo");
+  EXPECT_TRUE(terms);
+  return {terms ? std::move(*terms) : std::vector<load::Slo>(), true};
+}
+
+TEST(Objective, WhatKeepsThePromiseGoesBeforeAllThatDoesNot) {
+  const Objective objective = Promising("p99:ttft:500 p99:itl:50");
+  const Score slow = objective.Of(RunWith(40, 499, 50).figures, false);
+  EXPECT_TRUE(slow.kept());
+  EXPECT_EQ(slow.value, 40);
+  const Score fast = objective.Of(RunWith(100, 501, 50).figures, false);
+  EXPECT_FALSE(fast.kept());
+  EXPECT_THAT(fast.broken[0], HasSubstr("p99 ttft is 501 ms, not 500"));
+  EXPECT_TRUE(Better(slow, fast));
+  EXPECT_FALSE(Better(fast, slow));
+  // Of those that break it, the further off the worse; and the worst term counts.
+  for (const auto& [ttft, itl] : {std::pair(900.0, 50.0), {501.0, 80.0}, {900.0, 80.0}}) {
+    const Score further = objective.Of(RunWith(100, ttft, itl).figures, false);
+    EXPECT_TRUE(Better(fast, further)) << ttft << " " << itl;
+    EXPECT_LT(further.margin, fast.margin);
+  }
+  EXPECT_FALSE(objective.Of(RunWith(100, 1, 1).figures, /*partial=*/true).kept());
+}
+
+TEST(Objective, AtThePromiseItIsKept) {
+  const Objective objective = Promising("p99:itl:50");
+  EXPECT_TRUE(objective.Of(RunWith(1, 1, 50).figures, false).kept());
+  const double above = std::nextafter(50.0, 51.0);
+  EXPECT_FALSE(objective.Of(RunWith(1, 1, above).figures, false).kept());
+  EXPECT_TRUE(objective.Of(RunWith(1, 1, 0).figures, false).kept());
+}
+
+// As `bench max-rate` has it.
+TEST(Objective, APromiseWithoutAFigureIsNotKept) {
+  Measured run = RunWith(100, 5, 5);
+  run.figures.itl_ms = {};
+  const Score score = Promising("p99:itl:50").Of(run.figures, false);
+  EXPECT_FALSE(score.kept());
+  EXPECT_THAT(score.broken[0], HasSubstr("no request has a figure for p99 itl"));
+}
+
+TEST(Objective, TheMiddleKeepsWhatMostKeep) {
+  const Score kept{.value = 10, .margin = 0.5}, broken{.value = 90, .margin = -0.5};
+  EXPECT_TRUE(std::vector({kept, broken, kept})[MiddleOf({kept, broken, kept})].kept());
+  EXPECT_EQ(MiddleOf({kept, broken}), 1u);
+  EXPECT_EQ(MiddleOf({kept}), 0u);
 }
 
 TEST(Objective, NothingCompletedIsNothing) {
@@ -65,7 +101,15 @@ TEST(Candidate, IsTheTrialInTheMiddle) {
   const Candidate c =
       Tried({RunWith(90, 1, 1), RunWith(110, 3, 1), RunWith(100, 2, 1)}, kThroughput);
   EXPECT_EQ(c.measured.figures.output_throughput, 100);
-  EXPECT_EQ(c.score, 100);
+  EXPECT_EQ(c.score.value, 100);
+}
+
+TEST(Candidate, RankedByWhatIsKeptFirst) {
+  const Objective objective = Promising("p99:itl:50");
+  const std::vector<Candidate> all = {
+      Tried({RunWith(100, 1, 51)}, objective), Tried({RunWith(40, 1, 50)}, objective),
+      Candidate{.setting = {}}, Tried({RunWith(45, 1, 20)}, objective)};
+  EXPECT_THAT(Ranked(all), ::testing::ElementsAre(3, 1, 0));
 }
 
 TEST(Candidate, TheFrontIsWhatNothingBeats) {
@@ -81,6 +125,11 @@ TEST(Candidate, TheFrontIsWhatNothingBeats) {
   EXPECT_FALSE(all[2].front);
   EXPECT_TRUE(all[3].front);
   EXPECT_FALSE(all[4].front);
+  all[0].outside = true;  // and beats nothing any more
+  all[1].outside = true;
+  MarkFront(&all);
+  EXPECT_FALSE(all[0].front);
+  EXPECT_TRUE(all[2].front);
 }
 
 TEST(Candidate, ErrorsOfForecastsAreMedians) {
@@ -111,6 +160,18 @@ TEST(Setting, NamesAndSpaces) {
   EXPECT_EQ(SettingsOf(space)->size(), 8u * 7 * 5 * 2);
   space.threads.assign(100, 1);
   EXPECT_FALSE(SettingsOf(space));
+}
+
+// Fewer than 64 sequences where recurrent states are large: what `serve` would choose is the
+// plan's.
+TEST(Setting, TheDefaultsAreThoseOfThePlan) {
+  LoadPlan plan;
+  plan.threads = 3;
+  plan.memory.limits.max_sequences = 7;
+  const Setting own = SettingOf(EngineConfig(), plan);
+  EXPECT_EQ(own.max_num_seqs, 7);
+  EXPECT_EQ(own.threads, 3);
+  EXPECT_EQ(own.max_num_batched_tokens, EngineConfig().max_num_batched_tokens);
 }
 
 TEST(Trial, IsReadBackAsWritten) {

@@ -1,5 +1,5 @@
 // What a setting would give: the real scheduler on the real traffic, with a clock that moves by
-// what a StepCost says each step takes. No tensors, no threads.
+// what a StepTimeModel says each step takes. No tensors, no threads.
 //
 // The answer is what a measured run leaves (records, the engine's use), so both are judged by the
 // same arithmetic. Deterministic. Cost: some 20 us a step; thousands of times faster than the
@@ -18,7 +18,7 @@ namespace vivace::tune {
 
 struct ForecastOptions {
   SchedulerConfig scheduler;
-  std::function<double(const StepPlan&)> step_seconds;  // such as a StepCost's
+  std::function<double(const StepPlan&)> step_seconds;  // such as a StepTimeModel's
   double noise = 0.02;      // steps take this share more or less, evenly; 0: exactly as fitted
   double most_seconds = 0;  // of the forecast time; what has not ended is left out; 0: all
   std::function<bool()> over = {};  // asked now and then; true ends it with "forecast_stopped"

@@ -3,7 +3,7 @@
 //
 // JSON lines. The first says what was measured: version, model, machine, traffic, objective; a
 // journal of something else is refused with what differs. Each further line is one thing
-// ("calibration", "plan", "trial") and is on the disk (fsync) when Append returns. A last line that
+// (run_journal.h) and is on the disk (fsync) when Append returns. A last line that
 // was cut off is dropped; any other line that is wrong is an error with its number. One process at
 // a time: the file is locked. One thread.
 #pragma once
@@ -19,7 +19,7 @@ namespace vivace::tune {
 
 class Journal {
  public:
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
 
   // Opens or begins the journal at `path`. `header` has one member for each thing that must be the
   // same, {"model": {...}, "machine": {...}, ...}.

@@ -80,7 +80,7 @@ TEST_F(JournalTest, OfAnotherModelIsRefusedAndLeftAlone) {
 TEST_F(JournalTest, OfAnotherVersionIsRefused) {
   Write();
   std::string text = Text();
-  text.replace(text.find("\"version\":1"), 11, "\"version\":0");
+  text.replace(text.find("\"version\":2"), 11, "\"version\":0");
   SetText(text);
   EXPECT_THAT(OpenFault(), HasSubstr("the version of the format differs"));
 }

@@ -1,11 +1,12 @@
-// What "best" means: one number for a run, larger is better, and whether it kept its promises.
+// What "best" means: a number for a run, larger is better, and whether it kept its promises, which
+// goes before any number.
 //
-//   with --slo                 output tokens a second where every term is kept; a run that breaks
-//                              one counts for half of them at most, less the further it is off
+//   with --slo                 output tokens a second; whatever keeps every term is better than
+//                              whatever breaks one, and of those that break one, the further off
+//                              the worse
 //   without, closed loop       output tokens a second
 //   without, a given rate      all that keep up have the same throughput, so the inverse of the
-//   mean
-//                              time to the last token (E2E)
+//                              mean time to the last token (E2E)
 //
 // Pure; any thread.
 #pragma once
@@ -20,11 +21,27 @@
 
 namespace vivace::tune {
 
+// Logarithms: a figure this much below or above its promise is far off it, however far.
+inline constexpr double kFar = 2;
+
 struct Score {
-  double value = 0;
-  bool kept = true;                      // every term
+  double value = 0;  // tokens a second, or the inverse of seconds
+  // Of the promise that is nearest to being broken: log(promised / measured), cut to -kFar .. kFar;
+  // kFar where there are no promises. kept == (margin >= 0).
+  double margin = kFar;
   std::vector<std::string> broken = {};  // "p99 ttft is 730 ms, not 500"
+  bool kept() const { return margin >= 0; }
 };
+
+// The order of what breaks a promise: a factor on the value, 1 for what keeps all.
+double BrokenFactor(double margin);
+
+// Whether `a` is better than `b`.
+bool Better(const Score& a, const Score& b);
+
+// The score in the middle, from the worst to the best: of an even number the lower one, so that a
+// promise is kept where more than half of them keep it. Its index.
+size_t MiddleOf(const std::vector<Score>& scores);
 
 class Objective {
  public:

@@ -21,26 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kShown = 12;  // rows of the terminal's table
 
-// Measured candidates, best first.
-std::vector<size_t> Ranked(const TuneResult& result) {
-  std::vector<size_t> ranked;
-  for (size_t i = 0; i < result.candidates.size(); ++i)
-    if (result.candidates[i].tried()) ranked.push_back(i);
-  std::ranges::stable_sort(ranked, std::greater(),
-                           [&](size_t i) { return result.candidates[i].score; });
-  return ranked;
-}
-
-bool BeatsDefaults(const TuneResult& result) {
-  return result.winner != result.defaults &&
-         std::ranges::count(result.rivals, result.defaults) == 0;
-}
-
-double Gain(const TuneResult& result) {
-  const double before = result.candidates[result.defaults].score;
-  return before > 0 ? result.candidates[result.winner].score / before - 1 : 0;
-}
-
 std::string Percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
 
 // One JSON value on lines of its own: members of the outermost objects are to be read by people.
@@ -73,7 +53,7 @@ std::string Now() {
 }  // namespace
 
 std::string TerminalTable(const TuneResult& result) {
-  const std::vector<size_t> ranked = Ranked(result);
+  const std::vector<size_t> ranked = Ranked(result.candidates);
   if (ranked.empty()) return "nothing was measured\n";
   std::string out = fmt::format(
       "{:>5} {:>7} {:>7} {:>6} {:>8} | {:>8} {:>9} {:>8} {:>6} {:>6} {:>7} {:>8} | {:>6} {:>9}\n",
@@ -90,46 +70,64 @@ std::string TerminalTable(const TuneResult& result) {
         c.measured.use.mean_batch, c.measured.use.mean_waiting, c.measured.use.preemptions,
         c.measured.use.mean_step_ms, c.trials.size(), c.forecast.figures.output_throughput,
         i == result.winner && result.any ? "  <- best" : "",
-        i == result.defaults ? "  (defaults)" : "",
-        c.broken.empty() ? "" : fmt::format("  {}", fmt::join(c.broken, ", ")));
+        i != result.defaults ? ""
+        : c.outside          ? "  (defaults, not among the choices)"
+                             : "  (defaults)",
+        c.score.broken.empty() ? "" : fmt::format("  {}", fmt::join(c.score.broken, ", ")));
   };
   for (size_t n = 0; n < std::min(kShown, ranked.size()); ++n) row(ranked[n]);
-  const auto defaults = std::ranges::find(ranked, result.defaults);
+  const auto defaults =
+      std::ranges::find(ranked, result.defaults.value_or(result.candidates.size()));
   if (defaults != ranked.end() && static_cast<size_t>(defaults - ranked.begin()) >= kShown)
-    row(result.defaults);
+    row(*defaults);
   return out;
 }
+
+namespace {
+
+// The winner beside the defaults.
+void CompareWithDefaults(const TuneResult& result, std::vector<std::string>* reasons) {
+  const Candidate& w = result.candidates[result.winner];
+  const Candidate& d = result.candidates[*result.defaults];
+  if (!d.tried()) return;
+  const bench::EngineUse &use = w.measured.use, &before = d.measured.use;
+  reasons->push_back(fmt::format(
+      "Against the defaults ({}): {} of the score; batch {:.1f} instead of {:.1f}, queue {:.1f} "
+      "instead of "
+      "{:.1f}, preemptions {} instead of {}, steps {:.2f} ms instead of {:.2f}, p99 TTFT {:.0f} ms "
+      "instead of {:.0f}, p99 ITL {:.1f} ms instead of {:.1f}.",
+      Name(d.setting), Percent(result.gain()), use.mean_batch, before.mean_batch, use.mean_waiting,
+      before.mean_waiting, use.preemptions, before.preemptions, use.mean_step_ms,
+      before.mean_step_ms, w.measured.figures.ttft_ms.p99, d.measured.figures.ttft_ms.p99,
+      w.measured.figures.itl_ms.p99, d.measured.figures.itl_ms.p99));
+  if (w.score.kept() && !d.score.kept()) {
+    reasons->push_back(
+        fmt::format("The defaults break the promise: {}.", fmt::join(d.score.broken, ", ")));
+  } else if (d.outside && Better(d.score, w.score)) {
+    reasons->emplace_back("The defaults are better, but your flags leave them out.");
+  } else if (!result.beats_defaults) {
+    reasons->push_back(fmt::format(
+        "That is no clear difference: one trial varies by {:.1f} %. The defaults serve as well.",
+        result.noise * 100));
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> Reasons(const TuneResult& result) {
   std::vector<std::string> reasons;
   if (!result.any) return reasons;
   const Candidate& w = result.candidates[result.winner];
-  const Candidate& d = result.candidates[result.defaults];
   const bench::EngineUse& use = w.measured.use;
   reasons.push_back(fmt::format(
       "It computes {:.1f} answers at once (of {} allowed, most {}), {:.1f} tokens in a step of "
-      "{:.2f} ms; "
-      "{:.1f} requests wait on average, {} preemption{}.",
+      "{:.2f} ms; {:.1f} requests wait on average, {} preemption{}.",
       use.mean_batch, w.setting.max_num_seqs, use.peak_batch, use.mean_step_tokens,
       use.mean_step_ms, use.mean_waiting, use.preemptions, use.preemptions == 1 ? "" : "s"));
   if (result.winner == result.defaults) {
     reasons.emplace_back("These are the defaults of `vivace serve`: nothing measured is better.");
-  } else if (d.tried()) {
-    const bench::EngineUse& before = d.measured.use;
-    reasons.push_back(fmt::format(
-        "Against the defaults ({}): {} of the score; batch {:.1f} instead of {:.1f}, queue {:.1f} "
-        "instead of {:.1f}, preemptions {} instead of {}, steps {:.2f} ms instead of {:.2f}, p99 "
-        "TTFT "
-        "{:.0f} ms instead of {:.0f}, p99 ITL {:.1f} ms instead of {:.1f}.",
-        Name(d.setting), Percent(Gain(result)), use.mean_batch, before.mean_batch, use.mean_waiting,
-        before.mean_waiting, use.preemptions, before.preemptions, use.mean_step_ms,
-        before.mean_step_ms, w.measured.figures.ttft_ms.p99, d.measured.figures.ttft_ms.p99,
-        w.measured.figures.itl_ms.p99, d.measured.figures.itl_ms.p99));
-    if (!BeatsDefaults(result)) {
-      reasons.push_back(fmt::format(
-          "That is no clear difference: one trial varies by {:.1f} %. The defaults serve as well.",
-          result.noise * 100));
-    }
+  } else if (result.defaults) {
+    CompareWithDefaults(result, &reasons);
   }
   std::vector<std::string> others;
   for (const size_t i : result.rivals)
@@ -145,8 +143,11 @@ std::vector<std::string> Reasons(const TuneResult& result) {
         "Its trial was given up before its end: the machine was busy, or --budget is too small for "
         "this traffic.");
   }
-  if (!w.kept)
-    reasons.push_back(fmt::format("No setting keeps the promise: {}.", fmt::join(w.broken, ", ")));
+  if (!w.score.kept()) {  // the winner keeps the promise if any measured setting does
+    reasons.push_back(fmt::format(
+        "None of the {} settings measured keeps the promise; of this one, which comes nearest, {}.",
+        result.measured(), fmt::join(w.score.broken, ", ")));
+  }
   return reasons;
 }
 
@@ -157,6 +158,8 @@ json::object CandidateJson(const TuneResult& result, size_t i) {
   json::object object = {
       {"setting", ToJson(c.setting)},
       {"alike", c.alike},
+      {"defaults", i == result.defaults},
+      {"outside", c.outside},
       {"forecast",
        {{"score", c.forecast_score.value},
         {"output_throughput", c.forecast.figures.output_throughput},
@@ -166,11 +169,13 @@ json::object CandidateJson(const TuneResult& result, size_t i) {
   };
   if (!c.trials.empty() && !c.tried()) object["error"] = c.trials.front().error;
   if (!c.tried()) return object;
-  object["score"] = c.score;
-  object["kept"] = c.kept;
+  object["score"] = c.score.value;
+  object["kept"] = c.score.kept();
+  json::array broken;
+  for (const std::string& what : c.score.broken) broken.push_back(json::value(what));
+  object["broken"] = std::move(broken);
   object["on_front"] = c.front;
   object["winner"] = result.any && i == result.winner;
-  object["defaults"] = i == result.defaults;
   object["measured"] = ToJson(c.measured);
   json::array scores;
   for (const Trial& trial : c.trials) scores.push_back(trial.measured.figures.output_throughput);
@@ -205,13 +210,14 @@ std::string ParetoJson(const TuneResult& result, const ReportOptions& options) {
                            {"p99_itl", result.error.p99_itl}}}};
   if (result.any) {
     object["winner"] = ToJson(result.candidates[result.winner].setting);
-    object["gain_over_defaults"] = Gain(result);
+    object["gain_over_defaults"] = result.gain();
+    object["clearly_better_than_defaults"] = result.beats_defaults;
     json::array reasons;
     for (const std::string& reason : Reasons(result)) reasons.push_back(json::value(reason));
     object["reasons"] = std::move(reasons);
   }
   json::array candidates;
-  for (const size_t i : Ranked(result)) candidates.push_back(CandidateJson(result, i));
+  for (const size_t i : Ranked(result.candidates)) candidates.push_back(CandidateJson(result, i));
   for (size_t i = 0; i < result.candidates.size(); ++i)
     if (!result.candidates[i].tried()) candidates.push_back(CandidateJson(result, i));
   object["candidates"] = std::move(candidates);
@@ -224,7 +230,7 @@ std::string ParetoCsv(const TuneResult& result) {
       "output_throughput,total_throughput,p50_ttft_ms,p99_ttft_ms,p50_itl_ms,p99_itl_ms,"
       "p99_tpot_ms,mean_e2el_ms,mean_batch,mean_waiting,preemptions,mean_step_ms,trials,"
       "forecast_output_throughput,kept,on_front,winner,defaults\n";
-  for (const size_t i : Ranked(result)) {
+  for (const size_t i : Ranked(result.candidates)) {
     const Candidate& c = result.candidates[i];
     const load::Figures& f = c.measured.figures;
     const bench::EngineUse& use = c.measured.use;
@@ -233,11 +239,11 @@ std::string ParetoCsv(const TuneResult& result) {
         "3f},"
         "{},{:.4f},{},{:.3f},{},{},{},{}\n",
         c.setting.max_num_seqs, c.setting.max_num_batched_tokens, c.setting.max_itl_ms,
-        KvName(c.setting), c.setting.threads, c.score, f.output_throughput, f.total_throughput,
-        f.ttft_ms.p50, f.ttft_ms.p99, f.itl_ms.p50, f.itl_ms.p99, f.tpot_ms.p99, f.e2el_ms.mean,
-        use.mean_batch, use.mean_waiting, use.preemptions, use.mean_step_ms, c.trials.size(),
-        c.forecast.figures.output_throughput, c.kept, c.front, result.any && i == result.winner,
-        i == result.defaults);
+        KvName(c.setting), c.setting.threads, c.score.value, f.output_throughput,
+        f.total_throughput, f.ttft_ms.p50, f.ttft_ms.p99, f.itl_ms.p50, f.itl_ms.p99, f.tpot_ms.p99,
+        f.e2el_ms.mean, use.mean_batch, use.mean_waiting, use.preemptions, use.mean_step_ms,
+        c.trials.size(), c.forecast.figures.output_throughput, c.score.kept(), c.front,
+        result.any && i == result.winner, i == result.defaults);
   }
   return out;
 }
@@ -259,16 +265,17 @@ std::string ConfigJson(const TuneResult& result, const ReportOptions& options) {
                              {"workload", result.workload},
                              {"requests", result.requests},
                              {"objective", result.objective},
-                             {"score", winner.score},
+                             {"score", winner.score.value},
                              {"unit", result.unit},
-                             {"defaults_score", result.candidates[result.defaults].score},
-                             {"clearly_better_than_defaults", BeatsDefaults(result)},
-                             {"promise_kept", winner.kept},
+                             {"clearly_better_than_defaults", result.beats_defaults},
+                             {"promise_kept", winner.score.kept()},
                              {"output_tokens_per_second", f.output_throughput},
                              {"p99_ttft_ms", f.ttft_ms.p99},
                              {"p99_itl_ms", f.itl_ms.p99},
                              {"trials", result.trials},
                              {"ended_because", result.why_done}};
+  if (result.defaults && result.candidates[*result.defaults].tried())
+    provenance["defaults_score"] = result.candidates[*result.defaults].score.value;
   config["provenance"] = std::move(provenance);
   std::string text;
   Pretty(config, 0, &text);

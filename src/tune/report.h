@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "tune/tuner.h"
+#include "tune/result.h"
 
 namespace vivace::tune {
 

@@ -122,33 +122,31 @@ std::string ScoreMap(const TuneResult& result) {
         std::distance(tokens.begin(), tokens.find(setting.max_num_batched_tokens)));
     const Candidate& c = result.candidates[index];
     const size_t cell = row * map.columns.size() + column;
-    map.values[cell] = c.tried() ? c.score : c.forecast_score.value;
-    map.texts[cell] = fmt::format("{}{}{}", c.tried() ? "" : "(",
-                                  load::ShortNumber(map.values[cell]), c.tried() ? "" : ")");
+    map.values[cell] = c.tried() ? c.score.value : c.forecast_score.value;
+    const bool kept = c.tried() ? c.score.kept() : c.forecast_score.kept();
+    map.texts[cell] =
+        fmt::format("{}{}{}{}", c.tried() ? "" : "(", load::ShortNumber(map.values[cell]),
+                    kept ? "" : "!", c.tried() ? "" : ")");
     if (setting == winner) map.marked.emplace_back(row, column);
   }
   return load::SvgHeatMap(map);
 }
 
 std::string Table(const TuneResult& result) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < result.candidates.size(); ++i)
-    if (result.candidates[i].tried()) order.push_back(i);
-  std::ranges::stable_sort(order, std::greater(),
-                           [&](size_t i) { return result.candidates[i].score; });
   std::string out =
       "<div class=\"wide\"><table><tr><th>seqs<th>tokens<th>itl<th>cache<th>threads<th>score"
       "<th>output tok/s<th>p50 TTFT<th>p99 TTFT<th>p50 ITL<th>p99 ITL<th>batch<th>most<th>queue"
       "<th>preempted<th>step ms<th>tokens/step<th>kernels<th>trials<th>forecast tok/s<th></tr>\n";
-  for (const size_t i : order) {
+  for (const size_t i : Ranked(result.candidates)) {
     const Candidate& c = result.candidates[i];
     const load::Figures& f = c.measured.figures;
     const bench::EngineUse& use = c.measured.use;
     std::string remark = c.front ? "front" : "";
-    if (i == result.defaults) remark += " defaults";
+    if (i == result.defaults)
+      remark += c.outside ? " defaults, not among the choices" : " defaults";
     if (result.any && i == result.winner) remark += " winner";
     if (c.measured.partial) remark += " given up: too slow";
-    if (!c.broken.empty()) remark += fmt::format(" {}", fmt::join(c.broken, ", "));
+    if (!c.score.broken.empty()) remark += fmt::format(" {}", fmt::join(c.score.broken, ", "));
     out += fmt::format(
         "<tr{}><td>{}<td>{}<td>{}<td>{}<td>{}<td>{:.4g}<td>{:.1f}<td>{:.0f}<td>{:.0f}<td>{:.1f}<td>"
         "{:.1f}<td>{:.1f}<td>{}<td>{:.1f}<td>{}<td>{:.2f}<td>{:.1f}<td>{:.1f} "
@@ -156,10 +154,10 @@ std::string Table(const TuneResult& result) {
         "</tr>\n",
         result.any && i == result.winner ? " class=\"best\"" : "", c.setting.max_num_seqs,
         c.setting.max_num_batched_tokens, ItlName(c.setting.max_itl_ms), KvName(c.setting),
-        c.setting.threads, c.score, f.output_throughput, f.ttft_ms.p50, f.ttft_ms.p99, f.itl_ms.p50,
-        f.itl_ms.p99, use.mean_batch, use.peak_batch, use.mean_waiting, use.preemptions,
-        use.mean_step_ms, use.mean_step_tokens, use.kernel_share * 100, c.trials.size(),
-        c.forecast.figures.output_throughput, EscapeMarkup(remark));
+        c.setting.threads, c.score.value, f.output_throughput, f.ttft_ms.p50, f.ttft_ms.p99,
+        f.itl_ms.p50, f.itl_ms.p99, use.mean_batch, use.peak_batch, use.mean_waiting,
+        use.preemptions, use.mean_step_ms, use.mean_step_tokens, use.kernel_share * 100,
+        c.trials.size(), c.forecast.figures.output_throughput, EscapeMarkup(remark));
   }
   return out + "</table></div>\n";
 }
@@ -179,9 +177,8 @@ std::string Head(const TuneResult& result, const ReportOptions& options) {
       "measured in "
       "{} trials and {:.0f} s; ended because {}.{}</p>\n",
       EscapeMarkup(options.model), EscapeMarkup(result.machine), EscapeMarkup(result.workload),
-      result.requests, EscapeMarkup(result.objective),
-      std::ranges::count_if(result.candidates, [](const Candidate& c) { return c.tried(); }),
-      result.settings, result.trials, result.spent_s, EscapeMarkup(result.why_done),
+      result.requests, EscapeMarkup(result.objective), result.measured(), result.settings,
+      result.trials, result.spent_s, EscapeMarkup(result.why_done),
       result.left_out > 0 ? fmt::format(" {} settings do not fit this machine.", result.left_out)
                           : "");
   return out;
@@ -203,8 +200,8 @@ std::string ReportHtml(const TuneResult& result, const ReportOptions& options) {
     out += FrontPlot(result, "p99 TTFT", [](const load::Figures& f) { return f.ttft_ms.p99; });
     out +=
         "</div>\n<h2>Sequences and tokens of a step</h2>\n<p class=\"note\">With everything else "
-        "as "
-        "the winner has it. In brackets: forecast, not measured.</p>\n";
+        "as the winner has it. In brackets: forecast, not measured. With \"!\": breaks the "
+        "promise.</p>\n";
     out += ScoreMap(result);
     out += fmt::format(
         "<h2>How good the forecasts were</h2>\n<p>Median error over {} settings: throughput {:.1f} "

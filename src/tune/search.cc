@@ -15,13 +15,20 @@ namespace vivace::tune {
 namespace {
 
 constexpr double kLeastScore = 1e-9;
-constexpr double kLength = 2.5;           // octaves over which a forecast's error forgets
-constexpr double kLeastDeviation = 0.04;  // forecasts are never thought better than this
-constexpr double kFirstDeviation = 0.15;  // and this good before there is anything to go by
+constexpr double kLength = 2.5;   // octaves over which a forecast's error forgets
 constexpr double kMostRatio = 1;  // of a score to its forecast, from the middle one; a logarithm
 constexpr double kStall = 0.25;   // a measurement further off than this was no measurement
 constexpr double kFirstNoise = 0.015;  // of a measurement, before any was repeated,
 constexpr double kFirstWeight = 3;     // which counts as much as that many repeats
+constexpr double kMarginNoise = 0.05;  // of a measured margin: tails vary more than means
+constexpr double kLeastChance = 0.02;  // of keeping a promise, for a trial while nothing keeps it
+
+// How good forecasts are: of this deviation before there is anything to go by, and never thought
+// to be better than the other.
+struct Trust {
+  double first, least;
+};
+constexpr Trust kOfValues = {0.15, 0.04}, kOfMargins = {0.3, 0.06};
 
 double NormalDensity(double z) { return std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi); }
 double NormalBelow(double z) { return std::erfc(-z / std::numbers::sqrt2) / 2; }
@@ -33,31 +40,73 @@ double ExpectedGain(const Belief& belief, double best) {
   return belief.deviation * (z * NormalBelow(z) + NormalDensity(z));
 }
 
+// What measurements (of which `seen` has the logarithm of their ratios to forecasts) make of the
+// forecasts at all places. What is far off all others may not drown what these say.
+std::vector<Belief> BeliefsOf(std::vector<Observation> seen, const std::vector<Place>& places,
+                              const std::vector<double>& forecasts, const Trust& trust) {
+  std::vector<double> ratios;
+  for (const Observation& o : seen) ratios.push_back(o.value);
+  const double middle = bench::Median(ratios);
+  const auto n = static_cast<double>(seen.size());
+  double mean = 0;
+  for (Observation& o : seen) {
+    o.value = std::clamp(o.value, middle - kMostRatio, middle + kMostRatio);
+    mean += o.value / n;
+  }
+  double squares = trust.first * trust.first;  // counts as one observation
+  for (const Observation& o : seen) squares += (o.value - mean) * (o.value - mean);
+  const double deviation = std::max(std::sqrt(squares / (n + 1)), trust.least);
+  const GaussianProcess process(seen, mean, deviation, kLength);
+  std::vector<Belief> beliefs(places.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    beliefs[i] = process.At(places[i]);
+    beliefs[i].mean += forecasts[i];
+  }
+  return beliefs;
+}
+
+// Of a score that breaks promises by this margin, as a logarithm (objective.h's BrokenFactor).
+Belief Ranked(const Belief& value, const Belief& margin) {
+  return {.mean = value.mean + std::log(BrokenFactor(margin.mean)),
+          .deviation = std::hypot(value.deviation, margin.mean < 0 ? 2 * margin.deviation : 0)};
+}
+
 }  // namespace
+
+double Search::Tried::value() const { return std::log(bench::Median(values)); }
+
+double Search::Tried::margin() const {
+  std::vector<double> sorted = margins;
+  std::ranges::sort(sorted);
+  return sorted[(sorted.size() - 1) / 2];
+}
+
+double Search::Tried::rank() const { return value() + std::log(BrokenFactor(margin())); }
 
 Search::Search(std::vector<Place> places, std::vector<size_t> first, const SearchOptions& options)
     : places_(std::move(places)),
       first_(std::move(first)),
       options_(options),
-      forecasts_(places_.size(), 0.0) {
+      forecasts_(places_.size(), 0.0),
+      forecast_margins_(places_.size(), kFar) {
   Learn();
 }
 
-void Search::Forecast(std::vector<double> scores) {
-  for (size_t i = 0; i < places_.size(); ++i)
-    forecasts_[i] = std::log(std::max(scores[i], kLeastScore));
-  Learn();
-}
-
-void Search::Add(size_t candidate, double score) {
-  const double value = std::log(std::max(score, kLeastScore));
-  trials_ += 1;
-  const auto found = std::ranges::find(tried_, candidate, &Tried::candidate);
-  if (found != tried_.end()) {
-    found->logs.push_back(value);
-  } else {
-    tried_.push_back({candidate, {value}});
+void Search::Forecast(const std::vector<Score>& scores) {
+  for (size_t i = 0; i < places_.size(); ++i) {
+    forecasts_[i] = std::log(std::max(scores[i].value, kLeastScore));
+    forecast_margins_[i] = std::clamp(scores[i].margin, -kFar, kFar);
   }
+  Learn();
+}
+
+void Search::Add(size_t candidate, const Score& score) {
+  trials_ += 1;
+  auto found = std::ranges::find(tried_, candidate, &Tried::candidate);
+  if (found == tried_.end())
+    found = tried_.insert(tried_.end(), {.candidate = candidate, .values = {}, .margins = {}});
+  found->values.push_back(std::max(score.value, kLeastScore));
+  found->margins.push_back(std::clamp(score.margin, -kFar, kFar));
   Learn();
 }
 
@@ -66,88 +115,113 @@ const Search::Tried* Search::Find(size_t candidate) const {
   return found == tried_.end() ? nullptr : &*found;
 }
 
-double Search::MiddleOf(const Tried& tried) { return bench::Median(tried.logs); }
+bool Search::MayWin(size_t candidate) const {
+  return std::ranges::count(options_.outside, candidate) == 0;
+}
 
 double Search::noise() const {
   double squares = kFirstWeight * kFirstNoise * kFirstNoise, weight = kFirstWeight;
   for (const Tried& tried : tried_) {
-    const double middle = MiddleOf(tried);
-    for (const double value : tried.logs) {
-      const double off = std::min(std::abs(value - middle), kStall);
+    const double middle = tried.value();
+    for (const double value : tried.values) {
+      const double off = std::min(std::abs(std::log(value) - middle), kStall);
       squares += off * off;
     }
-    weight += static_cast<double>(tried.logs.size()) - 1;
+    weight += static_cast<double>(tried.values.size()) - 1;
   }
   return std::sqrt(squares / weight);
 }
 
 double Search::ErrorOf(const Tried& tried) const {
-  return noise() / std::sqrt(static_cast<double>(tried.logs.size()));
+  return noise() / std::sqrt(static_cast<double>(tried.values.size()));
 }
 
-// What the measurements make of the forecasts. What gave nothing is no ratio, and a broken promise
-// moves a score by more than any forecast is off: neither may drown what the others say.
 void Search::Learn() {
-  std::vector<Observation> seen;
-  std::vector<double> ratios;
+  std::vector<Observation> values, margins;
   for (const Tried& tried : tried_) {
-    if (MiddleOf(tried) <= std::log(kLeastScore)) continue;
-    ratios.push_back(MiddleOf(tried) - forecasts_[tried.candidate]);
-    seen.push_back(
-        {.place = places_[tried.candidate], .value = ratios.back(), .noise = ErrorOf(tried)});
+    const Place& place = places_[tried.candidate];
+    if (tried.value() <= std::log(kLeastScore)) continue;  // gave nothing: no ratio
+    values.push_back({.place = place,
+                      .value = tried.value() - forecasts_[tried.candidate],
+                      .noise = ErrorOf(tried)});
+    margins.push_back({.place = place,
+                       .value = tried.margin() - forecast_margins_[tried.candidate],
+                       .noise = kMarginNoise / std::sqrt(static_cast<double>(tried.count()))});
   }
-  const double middle = bench::Median(ratios);
-  const auto n = static_cast<double>(seen.size());
-  double mean = 0;
-  for (Observation& o : seen) {
-    o.value = std::clamp(o.value, middle - kMostRatio, middle + kMostRatio);
-    mean += o.value / n;
+  beliefs_ = BeliefsOf(std::move(values), places_, forecasts_, kOfValues);
+  margins_ = BeliefsOf(std::move(margins), places_, forecast_margins_, kOfMargins);
+}
+
+const Search::Tried* Search::Leader() const {
+  const Tried* leader = nullptr;
+  for (const Tried& tried : tried_) {
+    if (!MayWin(tried.candidate) || tried.value() <= std::log(kLeastScore)) continue;
+    if (leader == nullptr ||
+        (tried.kept() != leader->kept() ? tried.kept() : tried.rank() > leader->rank())) {
+      leader = &tried;
+    }
   }
-  double squares = kFirstDeviation * kFirstDeviation;  // counts as one observation
-  for (const Observation& o : seen) squares += (o.value - mean) * (o.value - mean);
-  const double deviation = std::max(std::sqrt(squares / (n + 1)), kLeastDeviation);
-  const GaussianProcess process(seen, mean, deviation, kLength);
-  beliefs_.resize(places_.size());
-  for (size_t i = 0; i < places_.size(); ++i) {
-    beliefs_[i] = process.At(places_[i]);
-    beliefs_[i].mean += forecasts_[i];
-  }
+  return leader;
 }
 
 std::optional<size_t> Search::leader() const {
-  const auto best = std::ranges::max_element(tried_, {}, MiddleOf);
-  if (best == tried_.end() || MiddleOf(*best) <= std::log(kLeastScore)) return std::nullopt;
-  return best->candidate;
+  const Tried* leader = Leader();
+  return leader == nullptr ? std::nullopt : std::optional(leader->candidate);
+}
+
+bool Search::ClearlyBetter(size_t first, size_t second) const {
+  const Tried *a = Find(first), *b = Find(second);
+  if (a == nullptr || b == nullptr) return false;
+  if (a->kept() != b->kept()) return a->kept();
+  return a->rank() - b->rank() >= kSure * std::hypot(ErrorOf(*a), ErrorOf(*b));
 }
 
 std::vector<size_t> Search::rivals() const {
   std::vector<size_t> rivals;
   const auto best = leader();
   if (!best) return rivals;
-  const Tried& first = *Find(*best);
   for (const Tried& tried : tried_) {
-    const double error = std::hypot(ErrorOf(first), ErrorOf(tried));
-    if (tried.candidate != *best && MiddleOf(first) - MiddleOf(tried) < kSure * error)
+    if (tried.candidate != *best && MayWin(tried.candidate) &&
+        !ClearlyBetter(*best, tried.candidate)) {
       rivals.push_back(tried.candidate);
+    }
   }
-  std::ranges::sort(rivals, std::greater(), [&](size_t i) { return MiddleOf(*Find(i)); });
+  std::ranges::sort(rivals, std::greater(), [&](size_t i) { return Find(i)->rank(); });
   return rivals;
 }
 
 int Search::count(size_t candidate) const {
   const Tried* tried = Find(candidate);
-  return tried == nullptr ? 0 : static_cast<int>(tried->logs.size());
+  return tried == nullptr ? 0 : tried->count();
 }
 
 double Search::score(size_t candidate) const {
   const Tried* tried = Find(candidate);
-  return tried == nullptr ? 0 : std::exp(MiddleOf(*tried));
+  return tried == nullptr ? 0 : std::exp(tried->value());
 }
 
-double Search::expected(size_t candidate) const { return std::exp(beliefs_[candidate].mean); }
+double Search::ChanceOf(size_t candidate) const {
+  const Belief& margin = margins_[candidate];
+  return NormalBelow(margin.mean / std::max(margin.deviation, 1e-9));
+}
 
-// The place with the greatest expected gain over what is believed of the best measured one, whose
-// luck is taken off it that way.
+// The one not measured yet of which `gain` says most, and more than `least`.
+template <typename Gain>
+std::optional<size_t> Search::BestFresh(double least, const Gain& gain) const {
+  std::optional<size_t> choice;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (explored(i) || !MayWin(i)) continue;
+    const double of = gain(i);
+    if (of <= least) continue;
+    least = of;
+    choice = i;
+  }
+  return choice;
+}
+
+// The gain is over what is believed of the best measured one, whose luck is taken off it that way.
+// While nothing keeps its promises it is the value of what may keep them; and where nothing may,
+// that of what comes nearest.
 std::optional<size_t> Search::Explore() {
   if (!exploring_) {
     why_done_ = "there was no time to try others";
@@ -158,37 +232,63 @@ std::optional<size_t> Search::Explore() {
                                                 : "as many settings as wanted were tried";
     return std::nullopt;
   }
-  double best = -std::numeric_limits<double>::infinity();
-  for (const Tried& tried : tried_) best = std::max(best, beliefs_[tried.candidate].mean);
+  constexpr double kNone = -std::numeric_limits<double>::infinity();
+  double best_kept = kNone, best_broken = kNone;
+  for (const Tried& tried : tried_) {
+    const size_t i = tried.candidate;
+    if (!MayWin(i) || tried.value() <= std::log(kLeastScore)) continue;
+    if (tried.kept()) best_kept = std::max(best_kept, beliefs_[i].mean);
+    best_broken = std::max(best_broken, Ranked(beliefs_[i], margins_[i]).mean);
+  }
   std::optional<size_t> choice;
-  double gain = kLeastGain;
-  for (size_t i = 0; i < places_.size(); ++i) {
-    if (explored(i)) continue;
-    const double expected =
-        tried_.empty() ? std::exp(beliefs_[i].mean) : ExpectedGain(beliefs_[i], best);
-    if (choice ? expected <= gain : expected < gain && !tried_.empty()) continue;
-    gain = expected;
-    choice = i;
+  if (best_kept > kNone) {
+    choice = BestFresh(
+        kLeastGain, [&](size_t i) { return ExpectedGain(beliefs_[i], best_kept) * ChanceOf(i); });
+  } else {
+    choice = BestFresh(kNone, [&](size_t i) {
+      const double chance = ChanceOf(i);
+      return chance < kLeastChance ? kNone : beliefs_[i].mean + std::log(chance);
+    });
+    if (!choice && best_broken > kNone) {
+      choice = BestFresh(kLeastGain, [&](size_t i) {
+        return ExpectedGain(Ranked(beliefs_[i], margins_[i]), best_broken);
+      });
+    } else if (!choice) {
+      choice = BestFresh(kNone, [&](size_t i) { return Ranked(beliefs_[i], margins_[i]).mean; });
+    }
   }
   if (!choice) why_done_ = "no other setting is expected to be better";
   return choice;
 }
 
-// The one of the leader and its rivals that was measured least, the best of those.
+// Whether another trial may say otherwise of a promise, where that decides who leads.
+bool Search::InDoubt(const Tried& tried, const Tried& leader) const {
+  if (!MayWin(tried.candidate) || std::abs(tried.margin()) >= kDoubtful) return false;
+  if (tried.count() >= std::min(kSureTrials, options_.most_repeats)) return false;
+  const double error = std::hypot(ErrorOf(leader), ErrorOf(tried));
+  return &tried == &leader || leader.value() - tried.value() < kSure * error;
+}
+
+// The one of the leader, its rivals and those in doubt that was measured least, the best of those.
 std::optional<size_t> Search::Race() {
-  const auto best = leader();
-  if (!best) return std::nullopt;
-  std::vector<size_t> contenders = rivals();
-  if (contenders.empty()) {
+  const Tried* leader = Leader();
+  if (leader == nullptr) return std::nullopt;
+  const std::vector<size_t> rivals = this->rivals();
+  std::vector<size_t> contenders = {leader->candidate};
+  contenders.insert(contenders.end(), rivals.begin(), rivals.end());
+  for (const Tried& tried : tried_) {
+    if (std::ranges::count(contenders, tried.candidate) == 0 && InDoubt(tried, *leader))
+      contenders.push_back(tried.candidate);
+  }
+  if (contenders.size() == 1 && !InDoubt(*leader, *leader)) {
     why_done_ += "; the winner is clearly ahead";
     return std::nullopt;
   }
-  contenders.insert(contenders.begin(), *best);
   const size_t least =
       *std::ranges::min_element(contenders, {}, [&](size_t i) { return count(i); });
   if (count(least) >= options_.most_repeats) {
     why_done_ += fmt::format("; no clear difference between the winner and {} other{}",
-                             contenders.size() - 1, contenders.size() == 2 ? "" : "s");
+                             rivals.size(), rivals.size() == 1 ? "" : "s");
     return std::nullopt;
   }
   return least;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/cpu.h"
 #include "base/limits.h"
 
 namespace vivace::tune {
@@ -11,7 +10,6 @@ namespace {
 
 constexpr double kNoItlMs = 800;   // an octave above the longest of the space
 constexpr double kKvDistance = 2;  // octaves
-constexpr int32_t kDefaultSequences = 64;
 
 }  // namespace
 
@@ -37,12 +35,12 @@ void Apply(const Setting& setting, EngineConfig* config) {
   config->threads = setting.threads;
 }
 
-Setting SettingOf(const EngineConfig& config) {
-  return {.max_num_seqs = config.max_num_seqs.value_or(kDefaultSequences),
+Setting SettingOf(const EngineConfig& config, const LoadPlan& plan) {
+  return {.max_num_seqs = plan.memory.limits.max_sequences,
           .max_num_batched_tokens = config.max_num_batched_tokens,
           .max_itl_ms = config.max_itl_ms,
           .kv_cache_dtype = config.kv_cache_dtype,
-          .threads = config.threads > 0 ? config.threads : UsableCpus()};
+          .threads = plan.threads};
 }
 
 Place PlaceOf(const Setting& setting) {

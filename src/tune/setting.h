@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "engine/config.h"
+#include "engine/load_plan.h"
 
 namespace vivace::tune {
 
@@ -31,8 +32,8 @@ std::string_view KvName(const Setting& setting);  // what --kv-cache-dtype takes
 std::string ItlName(double max_itl_ms);           // "50 ms", "any"
 
 void Apply(const Setting& setting, EngineConfig* config);
-// The setting `serve` would use with this configuration.
-Setting SettingOf(const EngineConfig& config);
+// The setting `serve` would use with this configuration, of which `plan` is.
+Setting SettingOf(const EngineConfig& config, const LoadPlan& plan);
 
 // Where a setting lies, for distances: octaves of sequences, tokens, the gap and threads, then the
 // cache. Settings that behave alike are close.

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
 #include "engine/model_text.h"
 #include "load/workload.h"
+#include "tune/tune_options.h"
 
 namespace vivace::tune {
 
@@ -23,8 +25,12 @@ struct Traffic {
   }
 };
 
-// Makes `turns` of the workload.
-Status FillTurns(const ModelText& text, Traffic* traffic);
+// So many requests of the options' dataset. Refuses one that has none, and promises (`slo`) that
+// its answers cannot have.
+Result<Traffic> MakeTraffic(const TuneOptions& options, const ModelText& text, size_t requests);
+
+// Of everything that is sent and when, in hexadecimal: equal for equal traffic only.
+std::string DigestOf(const Traffic& traffic);
 
 // Tokens of a typical prompt and answer, for sizing: means, at least 1.
 struct TypicalLengths {

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "engine/load_plan.h"
+#include "engine/memory_plan.h"
 #include "engine/testing/tiny_model.h"
 #include "tune/report.h"
 
@@ -49,6 +51,12 @@ class TunerTest : public ::testing::Test {
     ADD_FAILURE() << result.error().message;
     return {};
   }
+  // The setting that `serve` would use.
+  Setting Own() const {
+    const auto plan = PlanLoad(options_.engine, model_.file(), AvailableMemory());
+    VIVACE_CHECK(plan.has_value());
+    return SettingOf(options_.engine, *plan);
+  }
   std::string File(const std::string& name) const {
     std::ifstream file(out_ + "/" + name);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -66,12 +74,15 @@ TEST_F(TunerTest, MeasuresAndReports) {
   const TuneResult result = Run();
   ASSERT_TRUE(result.any);
   EXPECT_GT(result.trials, 1);
-  EXPECT_TRUE(result.candidates[result.defaults].tried());
-  EXPECT_EQ(result.candidates[result.defaults].setting, SettingOf(options_.engine));
+  ASSERT_TRUE(result.defaults);
+  const Candidate& defaults = result.candidates[*result.defaults];
+  EXPECT_TRUE(defaults.tried());
+  EXPECT_EQ(defaults.setting, Own());
+  EXPECT_TRUE(defaults.outside);
   const Candidate& winner = result.candidates[result.winner];
   EXPECT_EQ(winner.measured.figures.completed, 12);
   EXPECT_EQ(winner.measured.figures.output_tokens, 12 * 6);
-  EXPECT_GT(winner.score, 0);
+  EXPECT_GT(winner.score.value, 0);
   EXPECT_FALSE(Reasons(result).empty());
 
   const ReportOptions report{.command = "vivace tune <x>",
@@ -177,10 +188,120 @@ TEST_F(TunerTest, TheGridIsMeasuredWhole) {
   options_.full_grid = true;
   options_.budget_s = 60;
   const TuneResult result = Run();
-  // The four and the defaults.
+  EXPECT_EQ(result.settings, 4u);
+  EXPECT_EQ(result.measured(), 4u);
+  // And the defaults, to compare with.
   EXPECT_EQ(result.candidates.size(), 5u);
   EXPECT_EQ(result.trials, 5);
   for (const Candidate& candidate : result.candidates) EXPECT_TRUE(candidate.tried());
+}
+
+// The defaults compute four answers at once; the space, one.
+TEST_F(TunerTest, WhatTheFlagsLeaveOutCannotWin) {
+  options_.full_grid = true;
+  options_.budget_s = 60;
+  options_.space.max_num_seqs = {1};
+  options_.space.max_itl_ms = {0};
+  options_.dataset.output_len = 24;
+  const TuneResult result = Run();
+  ASSERT_TRUE(result.any && result.defaults);
+  EXPECT_EQ(result.candidates[result.winner].setting.max_num_seqs, 1);
+  EXPECT_NE(result.winner, *result.defaults);
+  EXPECT_FALSE(result.candidates[*result.defaults].front);
+  for (const auto& [setting, index] : result.standing) EXPECT_NE(index, *result.defaults);
+}
+
+// Their workspace is that of 8,192 tokens.
+TEST_F(TunerTest, DefaultsThatDoNotFitAreLeftOut) {
+  options_.engine.max_num_batched_tokens = 8192;
+  options_.space = {.max_num_seqs = {2},
+                    .max_num_batched_tokens = {64},
+                    .max_itl_ms = {0},
+                    .kv_cache_dtypes = {std::nullopt},
+                    .threads = {1}};
+  EngineConfig small = options_.engine;
+  Apply(SettingsOf(options_.space)->front(), &small);
+  options_.available = PlanLoad(small, model_.file(), 0)->bytes() + (1u << 20);
+  ASSERT_FALSE(PlanLoad(options_.engine, model_.file(), *options_.available));
+  const TuneResult result = Run();
+  EXPECT_TRUE(result.any);
+  EXPECT_FALSE(result.defaults);
+  EXPECT_THAT(result.notes, ::testing::Contains(HasSubstr("they do not fit")));
+  ASSERT_TRUE(WriteReports(result, {.command = "c", .model = "m", .out = out_}));
+  EXPECT_THAT(TerminalTable(result), HasSubstr("<- best"));
+}
+
+TEST_F(TunerTest, WhereNothingFitsTheReasonIsSaid) {
+  options_.available = 1;
+  const auto refused = RunTune(options_, model_.file(), text_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("none of the 4 settings fits this machine: "));
+}
+
+// Another process may take memory between two sessions.
+TEST_F(TunerTest, TheMemoryIsReadOnce) {
+  Run();
+  options_.available = 1;
+  const TuneResult again = Run();
+  EXPECT_TRUE(again.any);
+  EXPECT_EQ(again.left_out, 0u);
+}
+
+TEST_F(TunerTest, PromisesThatNoAnswerCanHaveAreRefused) {
+  options_.dataset.output_len = 1;
+  options_.slo = *load::ParseSlos("p99:itl:50", "slo");
+  const auto refused = RunTune(options_, model_.file(), text_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("answers of one token"));
+}
+
+TEST_F(TunerTest, WhereNothingKeepsThePromiseItIsSaid) {
+  options_.full_grid = true;
+  options_.budget_s = 60;
+  options_.slo = *load::ParseSlos("p99:ttft:0.0001", "slo");
+  const TuneResult result = Run();
+  ASSERT_TRUE(result.any);
+  EXPECT_THAT(Reasons(result),
+              ::testing::Contains(HasSubstr("None of the 4 settings measured keeps the promise")));
+}
+
+// Its dataset is a file, and the file is another one.
+TEST_F(TunerTest, AJournalOfAnotherDatasetIsRefused) {
+  const std::string path = out_ + ".jsonl";
+  const auto write = [&](int tokens) {
+    std::ofstream(path) << R"({"prompt": "abc", "output_tokens": )" << tokens << "}\n";
+  };
+  options_.dataset.name = "jsonl";
+  options_.dataset.path = path;
+  write(3);
+  Run();
+  write(4);
+  const auto refused = RunTune(options_, model_.file(), text_);
+  std::filesystem::remove(path);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("the traffic differs"));
+}
+
+// Forecasts, and what was cut off, as well.
+TEST_F(TunerTest, TheTimeOfAllSessionsIsCounted) {
+  const TuneResult first = Run();
+  const TuneResult second = Run();
+  EXPECT_GT(second.spent_s, first.spent_s);
+  EXPECT_THAT(File("journal.jsonl"), HasSubstr("\"spent\""));
+  options_.budget_s = second.spent_s;
+  const TuneResult third = Run();
+  EXPECT_EQ(third.trials, second.trials);  // all that were measured, and none more
+  EXPECT_EQ(third.why_done, "the budget ended");
+}
+
+TEST_F(TunerTest, TrialsOfAnotherSpaceAreNoted) {
+  options_.full_grid = true;
+  options_.budget_s = 60;
+  Run();
+  options_.space.max_num_seqs = {8};
+  const TuneResult narrowed = Run();
+  EXPECT_EQ(narrowed.trials, 3);  // two and the defaults
+  EXPECT_THAT(narrowed.notes, ::testing::Contains(HasSubstr("2 trials of earlier sessions")));
 }
 
 TEST_F(TunerTest, WhatCannotFitIsLeftOut) {

@@ -67,13 +67,54 @@ def test_interrupted_gone_on_with_and_served(mini_model, make_server, tmp_path):
     assert "the traffic differs; give another --out" in other.stderr
 
 
-def test_a_promise_decides(mini_model, tmp_path):
-    out = tmp_path / "tuned"
-    done = run("tune", mini_model, *FLAGS, "--budget", "2s", "--out", out, "--slo", "p99:ttft:60000", "p99:itl:60000")
+def grid(model, out, *args):
+    done = run("tune", model, *FLAGS, "--full-grid", "--budget", "30s", "--out", out, *args)
     assert done.returncode == 0, done.stderr
-    result = json.loads((out / "pareto.json").read_text())
-    assert result["objective"].endswith("p99 ttft <= 60000 ms and p99 itl <= 60000 ms")
-    assert result["candidates"][0]["kept"]
+    return json.loads((out / "pareto.json").read_text()), done.stdout
+
+
+def by_sequences(result, figure):
+    """The median of each setting of the space, by the sequences it allows."""
+    found = {}
+    for candidate in result["candidates"]:
+        if not candidate["outside"]:
+            found.setdefault(candidate["setting"]["max_num_seqs"], []).append(candidate["measured"][figure]["p50"])
+    return found
+
+
+def test_a_promise_decides(mini_model, tmp_path):
+    # Four users of one place wait for each other, and of eight they do not: a first token is promised between the two.
+    free, _ = grid(mini_model, tmp_path / "free")
+    waits = by_sequences(free, "ttft_ms")
+    least_of_one, most_of_eight = min(waits[1]), max(waits[8])
+    assert most_of_eight < least_of_one
+    promise = (least_of_one * most_of_eight) ** 0.5
+    result, _ = grid(mini_model, tmp_path / "bound", "--slo", f"p50:ttft:{promise:.3f}")
+    assert result["objective"].endswith("ms") and "p50 ttft <= " in result["objective"]
+    of_one = [c for c in result["candidates"] if c["setting"]["max_num_seqs"] == 1]
+    assert len(of_one) == 2 and not any(c["kept"] for c in of_one)
+    assert all("p50 ttft is " in c["broken"][0] for c in of_one)
+    kept = [c["kept"] for c in result["candidates"]]
+    assert kept == sorted(kept, reverse=True)  # best first: whatever keeps it
+    assert result["winner"]["max_num_seqs"] == 8
+
+    result, shown = grid(mini_model, tmp_path / "hopeless", "--slo", "p99:ttft:0.0001")
+    assert not any(c["kept"] for c in result["candidates"])
+    assert "None of the 4 settings measured keeps the promise" in shown
+
+
+def test_what_the_flags_leave_out_cannot_win(mini_model, tmp_path):
+    result, shown = grid(mini_model, tmp_path / "out", "--max-num-seqs", "1")
+    outside = [c for c in result["candidates"] if c["outside"]]
+    assert len(outside) == 1 and outside[0]["defaults"] and outside[0]["setting"]["max_num_seqs"] == 64
+    assert result["winner"]["max_num_seqs"] == 1
+    assert "(defaults, not among the choices)" in shown
+
+
+def test_a_promise_that_no_answer_can_have_is_refused(mini_model, tmp_path):
+    refused = run("tune", mini_model, *FLAGS, "--output-len", "1", "--slo", "p99:itl:50", "--out", tmp_path / "out")
+    assert refused.returncode != 0
+    assert "answers of one token have no time between tokens" in refused.stderr
 
 
 def test_wrong_words_are_refused(mini_model, tmp_path):

@@ -25,12 +25,12 @@
 
 namespace vivace::tune {
 
-class StepCost {
+class StepTimeModel {
  public:
   static constexpr size_t kTerms = 10;
   using Terms = std::array<double, kTerms>;
 
-  static StepCost Fit(std::span<const bench::StepSample> samples);
+  static StepTimeModel Fit(std::span<const bench::StepSample> samples);
 
   double Seconds(const StepShape& shape) const;
   // Typical relative error (median of its absolute value) over what it was fitted to.

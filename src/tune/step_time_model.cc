@@ -1,4 +1,4 @@
-#include "tune/step_cost.h"
+#include "tune/step_time_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,9 +31,9 @@ constexpr std::pair<Term, Term> kNextRange[] = {{kDecodeRowsSome, kDecodeRowsFew
                                                 {kDecodeRowsMany, kDecodeRowsSome},
                                                 {kBatchRowsMany, kBatchRows}};
 
-StepCost::Terms TermsOf(const StepShape& shape) {
+StepTimeModel::Terms TermsOf(const StepShape& shape) {
   const double rows = shape.decodes + shape.prompt_rows;
-  StepCost::Terms terms{};
+  StepTimeModel::Terms terms{};
   terms[kDecodeContext] = static_cast<double>(shape.decode_context);
   if (shape.prompt_rows == 0) {
     terms[kDecodeRowsFew] = std::min(rows, kFewRows);
@@ -50,19 +50,19 @@ StepCost::Terms TermsOf(const StepShape& shape) {
   return terms;
 }
 
-double Dot(const StepCost::Terms& a, const StepCost::Terms& b) {
+double Dot(const StepTimeModel::Terms& a, const StepTimeModel::Terms& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
   return sum;
 }
 
 struct System {  // of normal equations
-  std::array<StepCost::Terms, StepCost::kTerms> gram{};
-  StepCost::Terms target{};
+  std::array<StepTimeModel::Terms, StepTimeModel::kTerms> gram{};
+  StepTimeModel::Terms target{};
 };
 
 // The non-negative solution nearest to the last one.
-void Solve(const System& system, StepCost::Terms* costs) {
+void Solve(const System& system, StepTimeModel::Terms* costs) {
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     for (size_t i = 0; i < costs->size(); ++i) {
       if (system.gram[i][i] <= 0) continue;  // never seen
@@ -75,8 +75,8 @@ void Solve(const System& system, StepCost::Terms* costs) {
 
 }  // namespace
 
-StepCost StepCost::Fit(std::span<const bench::StepSample> samples) {
-  StepCost cost;
+StepTimeModel StepTimeModel::Fit(std::span<const bench::StepSample> samples) {
+  StepTimeModel cost;
   for (int fit = 0; fit < kFits; ++fit) {
     System system;
     for (const bench::StepSample& sample : samples) {
@@ -108,7 +108,7 @@ StepCost StepCost::Fit(std::span<const bench::StepSample> samples) {
   return cost;
 }
 
-double StepCost::Seconds(const StepShape& shape) const {
+double StepTimeModel::Seconds(const StepShape& shape) const {
   const double seconds = Dot(TermsOf(shape), costs_);
   if (shape.prompt_rows == 0 || shape.decodes == 0) return seconds;
   const StepShape decodes{.decodes = shape.decodes, .decode_context = shape.decode_context};

@@ -1,4 +1,4 @@
-#include "tune/step_cost.h"
+#include "tune/step_time_model.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 using bench::StepSample;
 
-// A machine whose steps cost what StepCost can say.
+// A machine whose steps cost what StepTimeModel can say.
 double TrueSeconds(const StepShape& s) {
   const double rows = s.decodes + s.prompt_rows;
   const double context = 2e-7 * static_cast<double>(s.decode_context);
@@ -45,8 +45,8 @@ std::vector<StepSample> Samples() {
   return samples;
 }
 
-TEST(StepCost, FitsWhatItCanSay) {
-  const StepCost cost = StepCost::Fit(Samples());
+TEST(StepTimeModel, FitsWhatItCanSay) {
+  const StepTimeModel cost = StepTimeModel::Fit(Samples());
   EXPECT_LT(cost.error(), 0.01);
   for (const StepShape& shape : Shapes())
     EXPECT_NEAR(cost.Seconds(shape) / TrueSeconds(shape), 1, 0.03)
@@ -58,36 +58,36 @@ TEST(StepCost, FitsWhatItCanSay) {
 }
 
 // Rows that no step had cost what the last ones did, not nothing.
-TEST(StepCost, RowsBeyondThoseMeasuredAreNotFree) {
+TEST(StepTimeModel, RowsBeyondThoseMeasuredAreNotFree) {
   std::vector<StepSample> samples = Samples();
   std::erase_if(samples, [](const StepSample& s) { return s.shape.decodes > 32; });
-  const StepCost cost = StepCost::Fit(samples);
+  const StepTimeModel cost = StepTimeModel::Fit(samples);
   const StepShape large = Shape(256, 16, 0, 0), small = Shape(64, 16, 0, 0);
   EXPECT_GT(cost.Seconds(large), 2.5 * cost.Seconds(small));
 }
 
-TEST(StepCost, SlowMomentsMoveLittle) {
+TEST(StepTimeModel, SlowMomentsMoveLittle) {
   std::vector<StepSample> samples;
   for (int repeat = 0; repeat < 4; ++repeat)
     for (const StepSample& sample : Samples()) samples.push_back(sample);
   for (size_t i = 0; i < samples.size(); i += 17) samples[i].seconds *= 6;
-  const StepCost cost = StepCost::Fit(samples);
+  const StepTimeModel cost = StepTimeModel::Fit(samples);
   for (const StepShape& shape : Shapes())
     EXPECT_NEAR(cost.Seconds(shape) / TrueSeconds(shape), 1, 0.08);
 }
 
-TEST(StepCost, ALargerStepNeverCostsLess) {
+TEST(StepTimeModel, ALargerStepNeverCostsLess) {
   // Times that fall with the size, as no machine's do.
   std::vector<StepSample> samples;
   for (const int32_t decodes : {1, 8, 64})
     samples.push_back({Shape(decodes, 100, 0, 0), 0.1 / decodes});
-  const StepCost cost = StepCost::Fit(samples);
+  const StepTimeModel cost = StepTimeModel::Fit(samples);
   for (const double term : cost.terms()) EXPECT_GE(term, 0);
   EXPECT_LE(cost.Seconds(Shape(8, 100, 0, 0)), cost.Seconds(Shape(64, 100, 0, 0)));
 }
 
-TEST(StepCost, NothingMeasuredIsNothingKnown) {
-  const StepCost cost = StepCost::Fit({});
+TEST(StepTimeModel, NothingMeasuredIsNothingKnown) {
+  const StepTimeModel cost = StepTimeModel::Fit({});
   EXPECT_EQ(cost.Seconds(Shape(1, 1, 1, 0)), 0);
   EXPECT_EQ(cost.error(), 0);
 }
