@@ -195,6 +195,11 @@ Result<Expression> SchemaWriter::Object(const Shape& shape) {
   if (object.names && !object.properties.empty()) {
     return reader_.Refuse(shape.where, "propertyNames cannot be enforced together with properties");
   }
+  if (object.names && object.pattern_property) {
+    return reader_.Refuse(shape.where,
+                          "propertyNames cannot be enforced together with patternProperties; say "
+                          "in the pattern which names may be");
+  }
   const bool plain = object.properties.empty() && object.required.empty() && !object.additional &&
                      !object.pattern_property && !object.names && object.min == 0 &&
                      object.max == kUnbounded && !object.closed;
