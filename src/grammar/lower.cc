@@ -123,7 +123,10 @@ class StructuralTag {
     const json::value* style = format->if_contains("style");
     if (style != nullptr && *style != "json") {  // spelled by xgrammar
       const std::string name = style->is_string() ? std::string(style->get_string()) : "";
-      return FitToStyle(name, spec_.field, &format->at("json_schema"));
+      if (!IsTagStyle(name)) return FitToStyle(name, spec_.field, &format->at("json_schema"));
+      VIVACE_ASSIGN(const std::string tags, SchemaToTags(held, name, spec_.field));
+      *format = {{"type", "grammar"}, {"grammar", tags}};
+      return {};
     }
     for (const auto& member : *format) {
       const std::string_view name = member.key();

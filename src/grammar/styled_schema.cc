@@ -115,11 +115,6 @@ class Fitter {
     for (const auto& member : schema) {
       const std::string_view name = member.key();
       if (!Has(kAsserting, name)) continue;
-      const bool text = name == "minLength" || name == "maxLength";
-      if (text && style_ != "gemma" && held != std::end(kHeld) && held->deciding == "type" &&
-          !schema.contains("pattern") && !schema.contains("format")) {
-        continue;
-      }
       if (name == "multipleOf" && member.value() == 1) continue;
       const bool holds =
           held != std::end(kHeld) && (name == held->deciding || Has(held->beside, name));

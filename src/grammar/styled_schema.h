@@ -1,4 +1,5 @@
-// Schemas whose values are not spelled as JSON: the arguments of calls in the XML and Gemma forms.
+// Schemas whose values are spelled neither as JSON nor in tags (schema_tags.cc): the arguments of
+// calls in Gemma's form.
 //
 // xgrammar's own converter spells these, and passes over what it cannot do: it looks at one of
 // $ref, const, enum, anyOf, oneOf, allOf and type, in this order, and at few keywords beside. So
