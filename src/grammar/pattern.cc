@@ -193,8 +193,12 @@ std::string ToExpression(const CodePoints& set, Spelling spelling) {
   return Either(options);
 }
 
+// One class for each length of UTF-8: of a range over several, xgrammar takes all lead and
+// continuation bytes, and so overlong forms.
 std::string ToRegex(const CodePoints& set) {
-  std::string out = "[";
+  constexpr CodePoints::Range kLengths[] = {
+      {0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xFFFF}, {0x10000, 0x10FFFF}};
+  std::string out;
   const auto append = [&](char32_t code) {
     if (code < 0x80 && std::isalnum(static_cast<unsigned char>(code)) == 0) {
       fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<uint32_t>(code));
@@ -202,13 +206,19 @@ std::string ToRegex(const CodePoints& set) {
       utf8::Append(code, &out);
     }
   };
-  for (const CodePoints::Range& range : set.ranges()) {
-    append(range.low);
-    if (range.high == range.low) continue;
-    out += '-';
-    append(range.high);
+  for (const CodePoints::Range& length : kLengths) {
+    const CodePoints part = set.Intersect({length});
+    if (part.empty()) continue;
+    out += out.empty() ? "[" : "|[";
+    for (const CodePoints::Range& range : part.ranges()) {
+      append(range.low);
+      if (range.high == range.low) continue;
+      out += '-';
+      append(range.high);
+    }
+    out += ']';
   }
-  return out + "]";
+  return out;
 }
 
 std::string ToJsonRegex(const CodePoints& set) {

@@ -201,9 +201,13 @@ std::string SchemaWriter::Counted(std::vector<std::string> before, const std::st
                                   int64_t min, int64_t max) {
   before.insert(before.begin(), Literal("\""));
   constexpr std::string_view kBehind = R"( (= [ \n\t]* [,:}\]]))";  // and two rules: json_rules.cc
-  std::string rest = CountedRest(character, min, max);
-  for (int i = 0; i < 2; ++i) rest = out_.AddRule("counted", rest.append(kBehind));
-  before.push_back(std::move(rest));
+  const std::string rest = CountedRest(character, min, max);
+  std::string& rule = counted_[rest];
+  if (rule.empty()) {
+    rule = rest;
+    for (int i = 0; i < 2; ++i) rule = out_.AddRule("counted", rule.append(kBehind));
+  }
+  before.push_back(rule);
   return Seq(before);
 }
 

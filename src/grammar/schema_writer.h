@@ -104,6 +104,7 @@ class SchemaWriter {
     bool used_open = false;  // and refers to itself
   };
   std::map<std::vector<const json::value*>, Rule> rules_;
+  std::map<std::string, std::string> counted_;  // rules by what Counted writes
   int depth_ = 0;
 };
 

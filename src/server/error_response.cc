@@ -109,9 +109,17 @@ HttpServer::Refusal RefusalOf(int status, const Error& error, ErrorShape shape, 
           .ticket = nullptr};
 }
 
-void SendError(Exchange& exchange, const Error& error, ErrorShape shape, int retry_after_s) {
-  exchange.Send(HttpStatus(error.code), ErrorHeaders(error, retry_after_s),
-                ErrorBody(error, shape));
+void AddRequestId(std::string_view id, ErrorShape shape, Headers* headers) {
+  if (id.empty()) return;
+  headers->emplace_back("x-request-id", id);
+  if (shape == ErrorShape::kAnthropic) headers->emplace_back("request-id", id);
+}
+
+void SendError(Exchange& exchange, const Error& error, ErrorShape shape, int retry_after_s,
+               std::string_view request_id) {
+  Headers headers = ErrorHeaders(error, retry_after_s);
+  AddRequestId(request_id, shape, &headers);
+  exchange.Send(HttpStatus(error.code), std::move(headers), ErrorBody(error, shape));
 }
 
 }  // namespace vivace::server

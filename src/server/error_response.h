@@ -32,7 +32,10 @@ Headers ErrorHeaders(const Error& error, int retry_after_s = 1);
 HttpServer::Refusal RefusalOf(int status, const Error& error,
                               ErrorShape shape = ErrorShape::kOpenAi, int retry_after_s = 1);
 
+// The request's id under the names that the shape's clients know. Empty: nothing.
+void AddRequestId(std::string_view id, ErrorShape shape, Headers* headers);
+
 void SendError(Exchange& exchange, const Error& error, ErrorShape shape = ErrorShape::kOpenAi,
-               int retry_after_s = 1);
+               int retry_after_s = 1, std::string_view request_id = {});
 
 }  // namespace vivace::server

@@ -88,7 +88,9 @@ struct TypeWriter {
   // Null means absent; false, where it asks for nothing.
   void operator()(const RefusedField& f) const {
     w->Key("enum");
-    w->Literal(f.false_passes ? "[null,false]" : "[null]");
+    w->Literal(!std::isnan(f.passes) ? fmt::format("[null,{}]", f.passes)
+               : f.false_passes      ? "[null,false]"
+                                     : "[null]");
   }
   void operator()(const IgnoredField&) const {}
 };

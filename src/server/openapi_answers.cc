@@ -16,7 +16,8 @@ constexpr AnswerSchema kSchemas[] = {
      R"("properties":{"ignored":{"type":"array","items":{"type":"string"}},)"
      R"("clamped":{"type":"array","items":{"type":"object"}},)"
      R"("renamed":{"type":"array","items":{"type":"object"}},)"
-     R"("truncated_prompt_tokens":{"type":"integer"},"steered":{"type":"boolean"}}})"},
+     R"("truncated_prompt_tokens":{"type":"integer"},"steered":{"type":"boolean"},)"
+     R"("deadline":{"type":"boolean"}}})"},
     {"ChatAnswer",
      R"({"type":"object","required":["id","object","created","model","choices","usage"],)"
      R"("properties":{"id":{"type":"string"},"object":{"const":"chat.completion"},)"

@@ -69,6 +69,9 @@ Result<std::unique_ptr<Server>> Server::Create(const ServerConfig& config, Serve
   VIVACE_ASSIGN(options.cors, Cors::Make(config.cors));
   HttpOptions http = config.http;
   http.error_body = EarlyErrorBody;
+  http.error_headers = [cors = options.cors](std::string_view origin) {
+    return cors.AnswerHeaders(origin);
+  };
   if (config.tls.enabled()) {
     VIVACE_ASSIGN(http.tls, TlsContext::Load(config.tls));
   }

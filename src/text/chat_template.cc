@@ -119,7 +119,8 @@ ChatTemplate::ChatTemplate(jinja::Template parsed, std::string source)
       source_(std::move(source)),
       uses_tools_(Reads("tools")),
       string_content_only_(!jinja::IteratesContent(template_.ast())) {
-  accepts_system_role_ = ProbeSystemRole();
+  accepts_system_role_ = ProbeRole("system");
+  accepts_developer_role_ = ProbeRole("developer");
 }
 
 Result<ChatTemplate> ChatTemplate::Parse(std::string source) {
@@ -131,10 +132,10 @@ bool ChatTemplate::Reads(std::string_view name) const {
   return jinja::ReadsVariable(template_.ast(), name);
 }
 
-bool ChatTemplate::ProbeSystemRole() const {
-  constexpr std::string_view kProbe = "vivace system probe";
+bool ChatTemplate::ProbeRole(std::string_view role) const {
+  constexpr std::string_view kProbe = "vivace probe";
   ChatRenderInput input;
-  input.messages = {{{"role", "system"}, {"content", kProbe}},
+  input.messages = {{{"role", role}, {"content", kProbe}},
                     {{"role", "user"}, {"content", "hello"}}};
   const auto prompt = Render(input);
   return prompt && prompt->text.find(kProbe) != std::string::npos;

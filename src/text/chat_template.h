@@ -53,18 +53,21 @@ class ChatTemplate {
   // A system message is let through and its text reaches the prompt. Found by rendering one at
   // Parse.
   bool accepts_system_role() const { return accepts_system_role_; }
+  // The same of a developer's.
+  bool accepts_developer_role() const { return accepts_developer_role_; }
   // What was parsed: where a model's dialect is found (text/dialect).
   const std::string& source() const { return source_; }
 
  private:
   ChatTemplate(jinja::Template parsed, std::string source);
-  bool ProbeSystemRole() const;
+  bool ProbeRole(std::string_view role) const;
 
   jinja::Template template_;
   std::string source_;
   bool uses_tools_ = false;
   bool string_content_only_ = true;
   bool accepts_system_role_ = true;
+  bool accepts_developer_role_ = true;
 };
 
 }  // namespace vivace

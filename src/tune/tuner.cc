@@ -416,9 +416,17 @@ Status Tuner::MakeCandidates() {
   const int64_t start = SteadyNanos();
   size_t done = 0;
   std::vector<size_t> group;
-  for (const Setting& setting : InAnyOrder(settings_, own)) {
+  std::vector<Setting> settings = InAnyOrder(settings_, own);
+  // What was measured before is forecast whatever it takes: its trials are to be reported.
+  const auto measured =
+      std::stable_partition(settings.begin(), settings.end(), [&](const Setting& s) {
+        return s == own || std::ranges::count(replayed_, s, &Trial::setting) > 0;
+      });
+  const auto needed = static_cast<size_t>(measured - settings.begin());
+  for (const Setting& setting : settings) {
     if (Over()) break;
-    if (!options_.full_grid && SecondsSince(start) > options_.budget_s * kForecastShare) {
+    if (done >= needed && !options_.full_grid &&
+        SecondsSince(start) > options_.budget_s * kForecastShare) {
       notes_.push_back(
           fmt::format("{} settings were not looked at: there was no time to forecast "
                       "them; give a larger --budget",

@@ -200,6 +200,7 @@ def check(server, seed):
     return "valid"
 
 
+@pytest.mark.slow
 def test_every_answer_is_valid_or_said_to_be_cut(mini):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         outcomes = list(pool.map(lambda seed: check(mini, seed), range(SCHEMAS)))

@@ -103,25 +103,26 @@ class Page {
         "</fieldset></header>\n");
   }
 
-  // Sentences of all runs, those that several share said once.
+  // Sentences of all runs, those that several share said once; what all say needs no names.
   std::string Sentences(std::vector<std::string> (*of)(const RunResult&)) const {
-    std::vector<std::pair<std::string, std::string>> said;  // sentence, who
+    struct Said {
+      std::string sentence, who;
+      size_t runs = 0;
+    };
+    std::vector<Said> said;
     for (const RunResult& run : runs_) {
       for (const std::string& sentence : of(run)) {
-        const auto same = std::find_if(said.begin(), said.end(),
-                                       [&](const auto& s) { return s.first == sentence; });
-        const std::string label = Printable(FullLabel(run), kShortLabel);
-        if (same == said.end()) {
-          said.emplace_back(sentence, label);
-        } else {
-          same->second += ", " + label;
-        }
+        auto same = std::ranges::find(said, sentence, &Said::sentence);
+        if (same == said.end()) same = said.insert(same, {.sentence = sentence, .who = ""});
+        same->who += (same->who.empty() ? "" : ", ") + Printable(FullLabel(run), kShortLabel);
+        same->runs += 1;
       }
     }
     std::string list;
-    for (const auto& [sentence, who] : said) {
-      list += fmt::format("<li>{}{}</li>\n", runs_.size() > 1 && !who.empty() ? E(who) + ": " : "",
-                          E(Printable(sentence, 500)));
+    for (const Said& s : said) {
+      const bool named = s.runs < runs_.size() && !s.who.empty();
+      list += fmt::format("<li>{}{}</li>\n", named ? E(s.who) + ": " : "",
+                          E(Printable(s.sentence, 500)));
     }
     return list;
   }

@@ -36,7 +36,7 @@ nav{display:flex;flex-wrap:wrap;gap:.35rem 1.1rem;margin:1rem 0 0;font-size:.95r
 .tile span{color:var(--muted);font-size:.85rem}
 .scroll{overflow-x:auto;border:1px solid var(--rule);border-radius:10px}
 table{border-collapse:collapse;width:100%;font-size:.9rem;font-variant-numeric:tabular-nums}
-th,td{padding:.45rem .7rem;text-align:right;white-space:nowrap}
+th,td{padding:.45rem .55rem;text-align:right;white-space:nowrap}
 th:first-child,td:first-child{text-align:left}
 thead th{font-weight:600;color:var(--muted);border-bottom:1px solid var(--rule)}
 thead .group th{text-align:center;border-bottom:0;padding-bottom:0}

@@ -93,7 +93,7 @@ class PlotDrawing {
 
   // Names of series in rows under the title; returns where they end.
   double Legend() {
-    constexpr double kRow = 17, kSwatch = 26, kGap = 14;
+    constexpr double kRow = 17, kSwatch = 26, kGap = 20;
     double x = 2, y = 34;
     bool any = false;
     for (size_t i = 0; i < plot_.series.size(); ++i) {

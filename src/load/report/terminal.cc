@@ -22,8 +22,8 @@ struct Section {
 constexpr Section kSections[] = {
     {"Time to First Token", "TTFT", &Figures::ttft_ms},
     {"Time per Output Token (excl. 1st token)", "TPOT", &Figures::tpot_ms},
-    {"Inter-token LatencyRows", "ITL", &Figures::itl_ms},
-    {"End-to-end LatencyRows", "E2EL", &Figures::e2el_ms},
+    {"Inter-token Latency", "ITL", &Figures::itl_ms},
+    {"End-to-end Latency", "E2EL", &Figures::e2el_ms},
     {"Queueing in the client", "queueing", &Figures::queue_ms},
     {"Queueing in the server", "queueing", &Figures::server_queue_ms},
 };

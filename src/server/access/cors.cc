@@ -16,7 +16,7 @@ constexpr std::string_view kMethods = "GET, HEAD, POST, OPTIONS";
 constexpr const char* kMaxAge = "600";  // seconds a browser may remember a preflight
 // What scripts may read of an answer beyond the few that are always open.
 constexpr const char* kExposed =
-    "x-request-id, x-vivace-ignored, x-vivace-clamped, x-vivace-renamed, "
+    "x-request-id, request-id, x-vivace-ignored, x-vivace-clamped, x-vivace-renamed, "
     "x-vivace-truncated-prompt-tokens, server-timing, retry-after, www-authenticate";
 
 Status CheckEntries(const std::vector<std::string>& entries, const char* flag,
@@ -104,9 +104,8 @@ bool Cors::AllowsHeaders(std::string_view list) const {
 
 // A star says the same to everyone; with credentials, or a list, the answer depends on who asks,
 // and caches must know.
-Headers Cors::AnswerHeaders(const HttpRequest& request) const {
+Headers Cors::AnswerHeaders(std::string_view origin) const {
   if (!enabled()) return {};
-  const std::string_view origin = request.header("origin");
   const bool star = any_origin_ && !options_.credentials;
   Headers headers;
   if (!star) headers.emplace_back("vary", "Origin");

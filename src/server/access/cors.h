@@ -30,7 +30,10 @@ class Cors {
   bool enabled() const { return any_origin_ || !options_.origins.empty(); }
 
   // Headers for whatever answers `request`; empty where CORS is off.
-  Headers AnswerHeaders(const HttpRequest& request) const;
+  Headers AnswerHeaders(const HttpRequest& request) const {
+    return AnswerHeaders(request.header("origin"));
+  }
+  Headers AnswerHeaders(std::string_view origin) const;
 
   // The answer to a preflight (OPTIONS with Access-Control-Request-Method); nullopt: it is none, or
   // CORS is off. One that asks for too much gets 403 and no permission.

@@ -47,6 +47,24 @@ std::string_view PathIn(std::string_view head) {
   return head.substr(0, head.find_first_of(" ?"));
 }
 
+// The value of the first Origin line in such a head; empty if it is no plain text. It decides who
+// may read the error and nothing else.
+std::string_view OriginIn(std::string_view head) {
+  constexpr std::string_view kName = "origin:";
+  while (!head.empty()) {
+    const size_t end = std::min(head.find('\n'), head.size());
+    const std::string_view line = head.substr(0, end);
+    head.remove_prefix(std::min(end + 1, head.size()));
+    if (!line.ends_with('\r') || ToLower(line.substr(0, kName.size())) != kName) continue;
+    const auto field = SplitField(line.substr(0, line.size() - 1));
+    if (!field) return {};
+    const bool plain = std::all_of(field->second.begin(), field->second.end(),
+                                   [](char c) { return c > 0x20 && c < 0x7F; });
+    return plain ? field->second : std::string_view();
+  }
+  return {};
+}
+
 size_t MaxReadingBytes(const HttpOptions& options) {
   return options.max_reading_bytes > 0 ? options.max_reading_bytes : limits::kMaxReadingBytes;
 }
@@ -132,7 +150,7 @@ void Connection::Handshake() {
       return ReadWhenWritable();
     case IoState::kPlainHttp:
       stream_.GoPlain();
-      return Reject(kNotTls, head_.request.path);
+      return Reject(kNotTls);
     case IoState::kEnd:
     case IoState::kFailed:
       break;
@@ -186,17 +204,16 @@ bool Connection::ReadHead() {
   const HeadScanner::State state = scanner_.Scan(in_);
   if (state == HeadScanner::State::kMore) return false;
   if (state == HeadScanner::State::kRejected) {
-    Reject(scanner_.rejection(), PathIn(in_));
+    RejectHead(scanner_.rejection(), in_);
     return false;
   }
   auto head = ParseHead(scanner_.head(in_), MaxBodyBytes(loop_->options));
-  const std::string path(head ? std::string_view() : PathIn(scanner_.head(in_)));
-  in_.erase(0, scanner_.consumed());
-  scanner_.Reset();
   if (!head) {
-    Reject(head.error(), path);
+    RejectHead(head.error(), scanner_.head(in_));
     return false;
   }
+  in_.erase(0, scanner_.consumed());
+  scanner_.Reset();
   head_ = std::move(*head);
   return OnHead();
 }
@@ -214,7 +231,7 @@ bool Connection::OnHead() {
       answer_headers_ = std::move(verdict.headers);
     } catch (const std::exception& e) {
       log::Error("header check threw", {{"what", e.what()}});
-      Reject(kInternal, head_.request.path);
+      Reject(kInternal);
       return false;
     }
   }
@@ -249,14 +266,26 @@ bool Connection::Refuse(const HttpServer::Refusal& refusal) {
   return skippable;
 }
 
-// `path` may be a part of what this clears.
-void Connection::Reject(const Rejection& rejection, std::string_view path) {
+void Connection::Reject(const Rejection& rejection) {
+  Reject(rejection, head_.request.path, head_.request.header("origin"));
+}
+
+void Connection::RejectHead(const Rejection& rejection, std::string_view head) {
+  Reject(rejection, PathIn(head), OriginIn(head));
+}
+
+// `path` and `origin` may be parts of what this clears.
+void Connection::Reject(const Rejection& rejection, std::string_view path,
+                        std::string_view origin) {
   log::Info("request refused", {{"status", rejection.status}, {"code", rejection.code}});
   const std::string text = ErrorText(path, rejection);
+  Headers headers = {{"Content-Type", "application/json"}};
+  if (loop_->options.error_headers) {
+    for (auto& header : loop_->options.error_headers(origin)) headers.push_back(std::move(header));
+  }
   EndBody();
   head_ = {};
   keep_alive_ = false;
-  Headers headers = {{"Content-Type", "application/json"}};
   if (rejection.status == 503) {
     headers.emplace_back("Retry-After", std::to_string(loop_->retry_after_s));
   }
@@ -287,7 +316,7 @@ bool Connection::ReadBody() {
   if (!BodyFits()) return false;
   if (state == ChunkDecoder::State::kMore) return false;
   if (state == ChunkDecoder::State::kRejected) {
-    Reject(chunks_.rejection(), head_.request.path);
+    Reject(chunks_.rejection());
     return false;
   }
   Dispatch();
@@ -300,7 +329,7 @@ bool Connection::BodyFits() {
   loop_->reading_bytes += head_.request.body.size() - counted_bytes_;
   counted_bytes_ = head_.request.body.size();
   if (loop_->reading_bytes <= MaxReadingBytes(loop_->options)) return true;
-  Reject(kTooManyBodies, head_.request.path);
+  Reject(kTooManyBodies);
   return false;
 }
 
@@ -341,10 +370,10 @@ void Connection::SetDeadline(int ms) {
 void Connection::OnDeadline() {
   switch (phase_) {
     case Phase::kHead:
-      Reject(kHeaderTimeout, PathIn(in_));
+      RejectHead(kHeaderTimeout, in_);
       break;
     case Phase::kBody:
-      Reject(kBodyTimeout, head_.request.path);
+      Reject(kBodyTimeout);
       break;
     case Phase::kHandshake:
     case Phase::kIdle:
@@ -357,7 +386,7 @@ void Connection::OnDeadline() {
 
 void Connection::BeginDrain() {
   if (phase_ == Phase::kIdle) Close();
-  if (phase_ == Phase::kBody) Reject(kShuttingDown, head_.request.path);
+  if (phase_ == Phase::kBody) Reject(kShuttingDown);
 }
 
 void Connection::BeIdle() {

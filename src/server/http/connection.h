@@ -65,7 +65,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool ReadBody();
   bool OnHead();
   bool Refuse(const HttpServer::Refusal& refusal);
-  void Reject(const Rejection& rejection, std::string_view path);
+  void Reject(const Rejection& rejection, std::string_view path, std::string_view origin);
+  // The same of the request whose head was read.
+  void Reject(const Rejection& rejection);
+  // The same of one whose head, or what came of it, is `head`.
+  void RejectHead(const Rejection& rejection, std::string_view head);
   std::string ErrorText(std::string_view path, const Rejection& rejection) const;
   bool BodyFits();
   void EndBody();

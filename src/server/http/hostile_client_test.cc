@@ -147,6 +147,32 @@ TEST(HostileClient, BodyLimitIsExactAndCountsDecodedBytes) {
   EXPECT_EQ(declared.Read().status, 413) << "from the header alone";
 }
 
+// A page of another origin reads these errors too.
+TEST(HostileClient, RefusalsOfTheHeadKnowTheOrigin) {
+  HttpOptions options;
+  options.max_body_bytes = 1'000;
+  options.error_headers = [](std::string_view origin) {
+    return Headers{{"x-origin", "<" + std::string(origin) + ">"}};
+  };
+  TestServer server(options);
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: a\r\n";
+  const std::pair<std::string, const char*> cases[] = {
+      {head + "Origin: http://p\r\nContent-Length: 1001\r\n\r\n", "x-origin: <http://p>"},
+      {head + "oRiGiN:http://p\r\nContent-Length: x\r\n\r\n", "x-origin: <http://p>"},
+      {head + "Origin: http://p\r\nX: " + std::string(limits::kMaxHeaderBytes, 'x'),
+       "x-origin: <http://p>"},
+      {head + "Origin: http://p\r\nTransfer-Encoding: chunked\r\n\r\nx", "x-origin: <http://p>"},
+      {head + "Origin: a b\r\nContent-Length: 1001\r\n\r\n", "x-origin: <>"},
+      {head + "Content-Length: 1001\r\n\r\n", "x-origin: <>"}};
+  for (const auto& [request, header] : cases) {
+    Client client(server.port());
+    client.Send(request);
+    const auto answer = client.Read();
+    EXPECT_GE(answer.status, 400);
+    EXPECT_TRUE(answer.Has(header)) << answer.head;
+  }
+}
+
 TEST(HostileClient, DripsAreClosedInTimeWhateverTheySend) {
   TestServer server({.header_timeout_ms = 300, .body_timeout_ms = 300, .idle_timeout_ms = 300});
   Client header(server.port()), body(server.port()), silent(server.port()), kept(server.port());

@@ -92,6 +92,9 @@ struct HttpOptions {
   std::function<std::string(std::string_view path, int status, std::string_view code,
                             std::string_view message)>
       error_body = nullptr;
+  // Headers that such an error has besides, for a page of this origin (empty: none was read, or it
+  // is no plain text). Null: none.
+  std::function<Headers(std::string_view origin)> error_headers = nullptr;
 };
 
 class HttpServer {

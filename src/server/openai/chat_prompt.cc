@@ -40,6 +40,15 @@ void AddThinking(const RequestParams& params, const ChatTemplate& chat_template,
   }
 }
 
+// OpenAI's newer name for a system message is that to most templates, or nothing at all.
+void NameDevelopers(const ChatTemplate& chat_template, json::array* messages) {
+  if (chat_template.accepts_developer_role()) return;
+  for (json::value& message : *messages) {
+    json::value& role = message.at("role");
+    if (role == "developer") role = "system";
+  }
+}
+
 // Tools, calls and results as this model's template takes them.
 void AddTools(const RequestParams& params, const ServedModel& model, ChatRenderInput* input) {
   const json::array* tools = params.tool_choice == ToolChoice::kNone ? nullptr : params.tools;
@@ -78,6 +87,7 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
   }
   ChatRenderInput input;
   VIVACE_ASSIGN(input.messages, NormalizeMessages(*params.messages));
+  NameDevelopers(*model.chat_template, &input.messages);
   AddTools(params, model, &input);
   if (params.documents != nullptr) {
     if (!model.chat_template->Reads("documents")) {

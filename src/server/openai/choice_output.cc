@@ -100,17 +100,23 @@ void ChoiceOutput::Take(TokenStream* stream, TokenId token, int32_t index) {
   const auto stop = std::find(stop_ids_.begin(), stop_ids_.end(), token);
   const bool stops = stop != stop_ids_.end();
   if (stops && !params_.include_stop_str_in_output) {
+    const Said before = said();
     FlushText();
+    Attribute(before, /*thought=*/false, /*ended=*/true);
   } else {
     if (params_.logprobs) {
       entries_.push_back(
           {token, true, stream->chosen(index).logprob, stream->top(index), made_chars_});
       entry_begins_.push_back(made_bytes_);
     }
-    const bool thought = parser_ != nullptr && parser_->reasoning();
+    const Said before = said();
+    bool thought = parser_ != nullptr && parser_->reasoning();
     TakeText(detokenizer_.Push(token), tokens_ > params_.sampling.min_tokens);
     if (stops && !finished_) FlushText();
-    if (thought || (parser_ != nullptr && parser_->reasoning())) reasoning_tokens_ += 1;
+    thought = thought || (parser_ != nullptr && parser_->reasoning());
+    if (thought) reasoning_tokens_ += 1;
+    if (thought && !include_reasoning_) HideToken();
+    Attribute(before, thought, stops || finished_);
   }
   if (!stops || finished_) return;
   finished_ = true;
@@ -172,7 +178,9 @@ void ChoiceOutput::FinishPieces() {
 }
 
 void ChoiceOutput::EndByStream(FinishReason reason) {
+  const Said before = said();
   FlushText();
+  Attribute(before, /*thought=*/false, /*ended=*/true);
   if (finished_) {
     stopped_by_text_ = false;  // the engine has ended it as well
     return;
@@ -189,9 +197,44 @@ void ChoiceOutput::EndByStream(FinishReason reason) {
   ready_entries_ = entries_.size();
 }
 
-// Entries whose token has begun in the released text.
+// The last token is part of a thought that nobody wants to see.
+void ChoiceOutput::HideToken() {
+  if (params_.return_token_ids) token_ids_.pop_back();
+  if (!params_.logprobs) return;
+  entries_.pop_back();
+  entry_begins_.pop_back();
+  ready_entries_ = std::min(ready_entries_, entries_.size());
+  attributed_ = std::min(attributed_, entries_.size());
+}
+
+// Entries belong to what is said next, for what becomes of a token may show later: a mark, a space
+// that is left out, the beginning of a call. At the end they belong to what was said last.
+void ChoiceOutput::Attribute(const Said& before, bool thought, bool ended) {
+  if (!params_.logprobs || parser_ == nullptr) return;
+  const auto stretch = [this] { return said_kind_ == PieceKind::kContent ? stretches_ - 1 : -1; };
+  size_t piece = std::min(before.pieces, pieces_.size());
+  if (piece > 0 && pieces_[piece - 1].text.size() > before.bytes) piece -= 1;
+  const bool news = piece < pieces_.size();
+  int32_t first = stretch();
+  for (bool begun = false; piece < pieces_.size(); ++piece, begun = true) {
+    const PieceKind kind = pieces_[piece].kind;
+    if (kind == PieceKind::kContent && said_kind_ != PieceKind::kContent) stretches_ += 1;
+    said_kind_ = kind;
+    if (!begun) first = stretch();
+  }
+  if (!news && !thought && !ended) return;
+  for (; attributed_ < entries_.size(); ++attributed_) {
+    const bool last = attributed_ + 1 == entries_.size();
+    entries_[attributed_].stretch = thought ? -1 : last ? stretch() : first;
+  }
+  Release();
+}
+
+// Entries whose token has begun in the released text, and is attributed where that is shown.
 void ChoiceOutput::Release() {
-  while (ready_entries_ < entries_.size() && entry_begins_[ready_entries_] < released_bytes_) {
+  const bool told_apart = parser_ != nullptr && params_.endpoint == kResponses;
+  const size_t known = told_apart ? attributed_ : entries_.size();
+  while (ready_entries_ < known && entry_begins_[ready_entries_] < released_bytes_) {
     ready_entries_ += 1;
   }
 }
@@ -203,6 +246,7 @@ void ChoiceOutput::Consume() {
   const auto count = static_cast<ptrdiff_t>(ready_entries_);
   entries_.erase(entries_.begin(), entries_.begin() + count);
   entry_begins_.erase(entry_begins_.begin(), entry_begins_.begin() + count);
+  attributed_ -= std::min(attributed_, ready_entries_);
   ready_entries_ = 0;
 }
 

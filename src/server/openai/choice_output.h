@@ -4,7 +4,8 @@
 // Feed() takes what the engine published; what may be sent then stands in pieces(), logprobs() and
 // token_ids() until Consume() (streams) or for good (whole answers). Text held back because it
 // could become a stop string keeps the log-probabilities of its tokens back as well; a token whose
-// text was cut away by a stop string gets none. The loop thread owns it. After the first tokens a
+// text was cut away by a stop string gets none, and thoughts that are left out leave their tokens
+// out as well. The loop thread owns it. After the first tokens a
 // choice of content alone without log-probabilities allocates only as its text grows. Stop strings
 // are looked for in all of the text, marks included.
 #pragma once
@@ -83,6 +84,13 @@ class ChoiceOutput {
   void Say(std::string_view text);
   void EndText();
   void FinishPieces();
+  void HideToken();
+  // What was said before a token: pieces, and bytes of the last.
+  struct Said {
+    size_t pieces = 0, bytes = 0;
+  };
+  Said said() const { return {pieces_.size(), pieces_.empty() ? 0 : pieces_.back().text.size()}; }
+  void Attribute(const Said& before, bool thought, bool ended);
   void Release();
 
   const RequestParams& params_;
@@ -103,7 +111,10 @@ class ChoiceOutput {
   std::vector<LogprobEntry> entries_;
   std::vector<int64_t> entry_begins_;  // byte of the choice's text where each entry's token begins
   size_t ready_entries_ = 0;
-  std::vector<TokenId> token_ids_;  // only if they are wanted
+  size_t attributed_ = 0;                        // entries whose stretch is known
+  PieceKind said_kind_ = PieceKind::kReasoning;  // of the last piece
+  int32_t stretches_ = 0;                        // of content that have begun
+  std::vector<TokenId> token_ids_;               // only if they are wanted
   int64_t tokens_ = 0;
   int64_t reasoning_tokens_ = 0;
   int64_t made_bytes_ = 0;  // of text, held back or not

@@ -25,15 +25,23 @@ std::string Description(const json::array& tools) {
 }
 
 // Puts `text` in front of a content or behind it, with an empty line between.
-void Join(json::value* content, const std::string& text, bool front) {
+void Join(json::value* content, std::string_view text, bool front) {
   if (content->is_array()) {
     json::array& parts = content->get_array();
     json::value part = {{"type", "text"}, {"text", text}};
     parts.insert(front ? parts.begin() : parts.end(), std::move(part));
     return;
   }
-  const std::string old(content->as_string());
-  *content = old.empty() ? text : front ? text + "\n\n" + old : old + "\n\n" + text;
+  json::string& old = content->as_string();
+  if (old.empty()) {
+    old = text;
+  } else if (front) {
+    const std::string behind(old);
+    old = text;
+    old.append("\n\n").append(behind);
+  } else {
+    old.append("\n\n").append(text);  // in place: many may follow each other
+  }
 }
 
 // The calls of an assistant's message as the description asks for them.
@@ -59,7 +67,7 @@ void TellResult(json::object message, json::array* out) {
   const bool joins = last != nullptr && RoleOf(*last) == "user" && last->contains("results") &&
                      content.is_string() && last->at("content").is_string();
   if (joins) {
-    Join(&last->at("content"), std::string(content.as_string()), /*front=*/false);
+    Join(&last->at("content"), content.as_string(), /*front=*/false);
     return;
   }
   message["results"] = true;

@@ -57,5 +57,22 @@ TEST(DescribedTools, CallsAndResultsAreText) {
   EXPECT_THAT(std::string(messages[2].at("content").as_string()), HasSubstr("good"));
 }
 
+// As many and as long as a body may bring: each byte is copied a few times, however many follow
+// each other.
+TEST(DescribedTools, ResultsThatFollowEachOtherAreOneMessage) {
+  constexpr size_t kResults = 4'000;
+  json::array messages;
+  for (size_t i = 0; i < kResults; ++i) {
+    messages.push_back(json::object{
+        {"role", "tool"}, {"tool_call_id", "c"}, {"content", std::string(2'000, 'x')}});
+  }
+  const json::array out = WithDescribedTools(std::move(messages), nullptr, true);
+  ASSERT_EQ(out.size(), 1u);
+  const std::string_view text = out[0].at("content").as_string();
+  constexpr std::string_view kHead = "Result of the call:\n\n";
+  EXPECT_TRUE(text.starts_with(kHead));
+  EXPECT_EQ(text.size(), kResults * (kHead.size() + 2'000 + 2) - 2);
+}
+
 }  // namespace
 }  // namespace vivace::server

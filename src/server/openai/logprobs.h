@@ -24,6 +24,8 @@ struct LogprobEntry {
   float logprob = 0.0f;
   std::span<const TokenLogprob> top;
   int64_t text_offset = 0;  // of the token in the choice's text, in code points
+  // Of a text told apart: which stretch of content it belongs to; -1: to thoughts or calls.
+  int32_t stretch = 0;
 };
 
 struct LogprobStyle {

@@ -9,10 +9,6 @@
 namespace vivace::server {
 namespace {
 
-bool IsTool(PieceKind kind) {
-  return kind == PieceKind::kToolCall || kind == PieceKind::kToolArguments;
-}
-
 PieceKind BlockKind(PieceKind kind) { return IsTool(kind) ? PieceKind::kToolCall : kind; }
 
 // Anthropic counts cached tokens beside the input, not in it.

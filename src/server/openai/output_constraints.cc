@@ -34,13 +34,9 @@ Status AddBudget(const OutputReading& reading, const ServedModel& model, Request
   return {};
 }
 
-bool ForcesCalls(const RequestParams& params) {
-  return params.tool_choice == ToolChoice::kRequired || params.tool_choice == ToolChoice::kNamed;
-}
-
 std::string_view AskedBy(const RequestParams& params) {
   if (params.grammar) return params.grammar->field;
-  return ForcesCalls(params) ? "tool_choice" : "tools";
+  return params.forces_calls() ? "tool_choice" : "tools";
 }
 
 // What the content must be, in the terms of a structural tag.
@@ -112,7 +108,7 @@ Status ReportFreeArguments(RequestParams* params) {
 Status AddGrammar(const OutputReading& reading, const ServedModel& model, RequestParams* params,
                   OutputConstraints* out) {
   json::value content;
-  if (params->grammar && reading.tools != nullptr && ForcesCalls(*params)) {
+  if (params->grammar && reading.tools != nullptr && params->forces_calls()) {
     // The output is calls: there is no content to be held.
     VIVACE_RETURN_IF_ERROR(ReportIgnored(params->grammar->field, params));
     params->grammar.reset();
@@ -202,7 +198,7 @@ Result<OutputConstraints> ConstrainOutputs(const OutputReading& reading, const S
                 choices, choices * out.grammar->output_bytes() >> 20, AskedBy(*params),
                 kMaxConstraintBytes >> 20);
   }
-  if (out.grammar != nullptr && (params->grammar || ForcesCalls(*params))) {
+  if (out.grammar != nullptr && (params->grammar || params->forces_calls())) {
     VIVACE_RETURN_IF_ERROR(ReportWhatGivesWay(params));
   }
   return out;

@@ -8,4 +8,9 @@ namespace vivace::server {
 using vivace::OutputPiece;
 using vivace::PieceKind;
 
+// Of a call: its beginning or its arguments.
+inline bool IsTool(PieceKind kind) {
+  return kind == PieceKind::kToolCall || kind == PieceKind::kToolArguments;
+}
+
 }  // namespace vivace::server

@@ -7,10 +7,6 @@
 namespace vivace::server {
 namespace {
 
-bool Forced(const RequestParams& params) {
-  return params.tool_choice == ToolChoice::kRequired || params.tool_choice == ToolChoice::kNamed;
-}
-
 bool AnyStrict(const dialect::ToolSet& tools) {
   return std::any_of(tools.tools.begin(), tools.tools.end(),
                      [](const dialect::Tool& tool) { return tool.strict; });
@@ -45,7 +41,7 @@ OutputReading ReadingOf(const RequestParams& params, const ServedModel& model,
 }
 
 bool MustObeySchemas(const RequestParams& params, const dialect::ToolSet* tools) {
-  return tools != nullptr && (Forced(params) || AnyStrict(*tools));
+  return tools != nullptr && (params.forces_calls() || AnyStrict(*tools));
 }
 
 std::optional<OutputGrammar> GrammarOf(const RequestParams& params, const OutputReading& reading,
@@ -59,7 +55,7 @@ std::optional<OutputGrammar> GrammarOf(const RequestParams& params, const Output
   rules.schemas = schemas;
   if (const dialect::ToolSet* tools = reading.tools.get(); tools != nullptr) {
     rules.tools = tools;
-    rules.calls = Forced(params) ? OutputRules::Calls::kRequired : OutputRules::Calls::kAuto;
+    rules.calls = params.forces_calls() ? OutputRules::Calls::kRequired : OutputRules::Calls::kAuto;
     if (params.tool_choice == ToolChoice::kNamed) rules.only = params.tool_name;
     // Without marks only a wish for strict arguments is worth taking JSON answers for calls.
     const bool lazy = rules.calls == OutputRules::Calls::kAuto && content == nullptr;

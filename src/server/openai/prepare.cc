@@ -12,6 +12,8 @@
 #include "server/openai/logprobs.h"
 #include "server/openai/messages.h"
 #include "server/openai/output_rules.h"
+#include "server/params/conversation.h"
+#include "server/params/readers.h"
 #include "server/params/table.h"
 
 namespace vivace::server {
@@ -28,13 +30,13 @@ Status ParseBody(Endpoint endpoint, std::string_view text, const ServedModel& mo
   return model.CheckName(params->model);
 }
 
-Status CheckLength(const PreparedRequest& request, size_t prompt_tokens, const ServedModel& model) {
-  const std::string field(InputName(request.params.endpoint));
+Status CheckLength(const RequestParams& params, size_t prompt_tokens, const ServedModel& model) {
+  const std::string field(InputName(params.endpoint));
   if (prompt_tokens == 0) {
     return Fail(ErrorCode::kInvalidArgument, "empty_prompt", field,
                 "the prompt is empty; give at least one token");
   }
-  const int64_t answer = request.params.wanted_tokens() == 0 ? 0 : 1;
+  const int64_t answer = params.wanted_tokens() == 0 ? 0 : 1;
   if (static_cast<int64_t>(prompt_tokens) + answer <= model.max_model_len) return {};
   return Fail(ErrorCode::kInvalidArgument, "context_length_exceeded", field,
               "the prompt has {} tokens; this model's context is {} tokens, the answer included",
@@ -104,26 +106,16 @@ Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& m
   if (params->reasoning_effort != nullptr && !KnowsReasoningEffort(used)) {
     params->ignored.emplace_back(ClientName(params->endpoint, "reasoning_effort"));
   }
-  if (params->thinking == true && !KnowsThinking(used)) {
+  if (params->thinking.has_value() && !KnowsThinking(used)) {
     params->ignored.emplace_back("thinking");
   }
+  if (params->chat_template_kwargs == nullptr) return chat;
+  for (const auto& member : *params->chat_template_kwargs) {
+    const std::string_view name = member.key();
+    if (used.Reads(name)) continue;
+    VIVACE_RETURN_IF_ERROR(ReportIgnored(fmt::format("chat_template_kwargs.{}", name), params));
+  }
   return chat;
-}
-
-// An object of what `write` says of a conversation's prompt.
-template <typename Write>
-Result<TextAnswer> AnswerOfPrompt(Endpoint endpoint, std::string_view text,
-                                  const ServedModel& model, Write write) {
-  json::value body;
-  RequestParams params;
-  VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, text, model, &body, &params));
-  VIVACE_ASSIGN(const RenderedChat chat, RenderAndReport(&params, model));
-  std::string out;
-  JsonWriter w(&out);
-  w.BeginObject();
-  write(chat, params, &w);
-  w.EndObject();
-  return TextAnswer{std::move(out), std::move(params)};
 }
 
 // The tokens that mark a gap to fill, in order of a prompt: before what precedes it, before what
@@ -194,6 +186,89 @@ void ReportClamps(PreparedRequest* request, const ServedModel& model) {
   }
 }
 
+GenerationRequest EngineRequest(const PreparedRequest& prepared, size_t i, int32_t max_model_len) {
+  const RequestParams& params = prepared.params;
+  GenerationRequest request;
+  request.prompt = prepared.prompts[i];
+  request.sampling = prepared.Sampling(i, max_model_len);
+  request.num_choices = params.n;
+  request.priority = params.priority;
+  request.cache_salt = params.cache_salt;
+  request.constraints = prepared.constraints.New(params.n);
+  return request;
+}
+
+// Cuts it to what fits beside the answer, if that was asked for, and checks what is left.
+Status FitPrompt(std::vector<TokenId>* prompt, const ServedModel& model, RequestParams* params) {
+  const int32_t answer = std::max(params->wanted_tokens().value_or(1), 1);
+  TruncatePrompt(model.max_model_len - std::min(answer, model.max_model_len), prompt, params);
+  return CheckLength(*params, prompt->size(), model);
+}
+
+// Members of a chat request that shape its prompt, or the answer that shows it.
+constexpr std::string_view kOfPrompts[] = {"model",
+                                           "messages",
+                                           "tools",
+                                           "tool_choice",
+                                           "documents",
+                                           "reasoning_effort",
+                                           "max_tokens",
+                                           "max_completion_tokens",
+                                           "truncate_prompt_tokens",
+                                           "chat_template_kwargs",
+                                           "add_generation_prompt",
+                                           "continue_final_message",
+                                           "add_special_tokens",
+                                           "request_id",
+                                           "strict"};
+
+// A prompt is shown, nothing is generated: the rest has no effect.
+Status ReportGenerationParams(const json::object& body, RequestParams* params) {
+  for (const auto& [name, value] : body) {
+    const ParamRow* row = FindParam(name, params->endpoint);
+    if (row == nullptr || value.is_null()) continue;  // unknown: reported as such
+    const bool no_effect = std::holds_alternative<RefusedField>(row->field) ||
+                           std::holds_alternative<IgnoredField>(row->field);
+    if (no_effect) continue;  // the same
+    if (std::find(std::begin(kOfPrompts), std::end(kOfPrompts), row->name) !=
+        std::end(kOfPrompts)) {
+      continue;
+    }
+    VIVACE_RETURN_IF_ERROR(ReportOnce(name, params));
+  }
+  return {};
+}
+
+// What /render and /apply-template do with a chat beyond its template.
+Status FitRenderedChat(const json::object& body, const ServedModel& model, RequestParams* params,
+                       RenderedChat* chat) {
+  VIVACE_RETURN_IF_ERROR(FitPrompt(&chat->ids, model, params));
+  if (params->truncated_tokens > 0) {
+    chat->text = model.tokenizer->Decode(chat->ids, /*skip_special=*/false);
+  }
+  return ReportGenerationParams(body, params);
+}
+
+// An object of what `write` says of a conversation's prompt.
+template <typename Write>
+Result<TextAnswer> AnswerOfPrompt(Endpoint endpoint, std::string_view text,
+                                  const ServedModel& model, Write write) {
+  json::value body;
+  RequestParams params;
+  VIVACE_RETURN_IF_ERROR(ParseBody(endpoint, text, model, &body, &params));
+  VIVACE_ASSIGN(RenderedChat chat, RenderAndReport(&params, model));
+  if (endpoint == kChat) {
+    VIVACE_RETURN_IF_ERROR(FitRenderedChat(body.get_object(), model, &params, &chat));
+  }
+  std::string out;
+  JsonWriter w(&out);
+  w.BeginObject();
+  write(chat, params, &w);
+  w.EndObject();
+  std::string request_id = params.request_id;
+  return TextAnswer{std::move(out), std::move(params), std::move(request_id)};
+}
+
 }  // namespace
 
 void TruncatePrompt(int32_t room, std::vector<TokenId>* ids, RequestParams* params) {
@@ -216,7 +291,8 @@ SamplingParams PreparedRequest::Sampling(size_t i, int32_t max_model_len) const 
   const auto room =
       static_cast<int32_t>(int64_t{max_model_len} - static_cast<int64_t>(prompts[i].size()));
   const int32_t by_default = params.conversation() ? room : kDefaultCompletionTokens;
-  sampling.max_tokens = std::min(params.wanted_tokens().value_or(by_default), room);
+  const int32_t wanted = params.wanted_tokens().value_or(by_default);
+  sampling.max_tokens = wanted < 0 ? room : std::min(wanted, room);
   // The client may ask for more than there is room for; the rest of its wish stands.
   sampling.min_tokens = std::min(sampling.min_tokens, sampling.max_tokens);
   if (params.echo && (params.logprobs || sampling.max_tokens == 0)) {
@@ -226,17 +302,6 @@ SamplingParams PreparedRequest::Sampling(size_t i, int32_t max_model_len) const 
     sampling.prompt_logprobs = std::max(sampling.prompt_logprobs, *params.prompt_logprobs);
   }
   return sampling;
-}
-
-GenerationRequest PreparedRequest::EngineRequest(size_t i, int32_t max_model_len) const {
-  GenerationRequest request;
-  request.prompt = prompts[i];
-  request.sampling = Sampling(i, max_model_len);
-  request.num_choices = params.n;
-  request.priority = params.priority;
-  request.cache_salt = params.cache_salt;
-  request.constraints = constraints.New(params.n);
-  return request;
 }
 
 Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, std::string_view body,
@@ -259,14 +324,15 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
     request->prompts.push_back(std::move(ids));
   }
   TokenizeBadWords(model, &params);
-  const int32_t answer = std::max(params.wanted_tokens().value_or(1), 1);
   for (auto& prompt : request->prompts) {
-    TruncatePrompt(model.max_model_len - std::min(answer, model.max_model_len), &prompt, &params);
-    VIVACE_RETURN_IF_ERROR(CheckLength(*request, prompt.size(), model));
+    VIVACE_RETURN_IF_ERROR(FitPrompt(&prompt, model, &params));
   }
   VIVACE_RETURN_IF_ERROR(CheckLogprobs(*request, model.max_model_len));
   ReportClamps(request.get(), model);
   VIVACE_RETURN_IF_ERROR(CheckStrict(params));
+  for (size_t i = 0; i < request->prompts.size(); ++i) {
+    request->requests.push_back(EngineRequest(*request, i, model.max_model_len));
+  }
   params.prompts = {};
   params.turns = nullptr;
   params.made = {};

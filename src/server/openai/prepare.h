@@ -24,13 +24,13 @@ namespace vivace::server {
 struct PreparedRequest {
   RequestParams params;
   std::vector<std::vector<TokenId>> prompts;
+  // What the engine is asked for each prompt, all but its limits of time.
+  std::vector<GenerationRequest> requests;
   OutputReading reading;          // of every output
   OutputConstraints constraints;  // of every output
 
   // How prompt `i` is answered; max_tokens is what the request leaves room for.
   SamplingParams Sampling(size_t i, int32_t max_model_len) const;
-  // What the engine is asked for it.
-  GenerationRequest EngineRequest(size_t i, int32_t max_model_len) const;
 };
 
 // What of a request counts before it is prepared.
@@ -55,6 +55,7 @@ Status CheckPromptText(std::string_view text, std::string_view field, const Requ
 struct TextAnswer {
   std::string body;
   Reports reports;
+  std::string request_id = {};  // the client's own; empty: none
 };
 
 // The answers of /tokenize and /detokenize, in vLLM's shapes.
@@ -62,7 +63,8 @@ Result<TextAnswer> AnswerTokenize(std::string_view body, const ServedModel& mode
 Result<TextAnswer> AnswerDetokenize(std::string_view body, const ServedModel& model);
 
 // What a chat request would be answered from, without the answer: vLLM's /render
-// ({"token_ids","prompt",...}) and llama-server's /apply-template ({"prompt"}).
+// ({"token_ids","prompt",...}) and llama-server's /apply-template ({"prompt"}). What does not shape
+// a prompt is reported.
 Result<TextAnswer> AnswerRender(std::string_view body, const ServedModel& model);
 Result<TextAnswer> AnswerApplyTemplate(std::string_view body, const ServedModel& model);
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/json/parse.hpp>
+
 #include "text/byte_alphabet.h"
 
 namespace vivace::server {
@@ -80,6 +82,85 @@ TEST(Clamp, TheContextCutsTheAnswer) {
   ASSERT_EQ((*least)->params.clamped.size(), 2u);
   EXPECT_EQ((*least)->params.clamped[1].name, "min_tokens");
   EXPECT_EQ((*least)->params.clamped[1].given, 63);
+}
+
+TEST(Length, MinusOneIsTheRestOfTheContext) {
+  const ServedModel model = GapModel({}, false);
+  for (const char* name : {"max_tokens", "n_predict"}) {
+    const auto prepared = PrepareGeneration(
+        kCompletions, fmt::format(R"({{"prompt":"a","min_tokens":2,"{}":-1}})", name), model);
+    ASSERT_TRUE(prepared) << prepared.error().message;
+    EXPECT_EQ((*prepared)->requests.at(0).sampling.max_tokens, 63);
+    EXPECT_TRUE((*prepared)->params.clamped.empty());
+  }
+}
+
+class ChatPrompt : public ::testing::Test {
+ protected:
+  // Only roles that it knows, as the templates of Qwen 2.5 and 3.
+  ServedModel Model(std::string roles, std::string more = "") {
+    ServedModel model = GapModel({}, false);
+    model.max_model_len = 1'000;
+    auto parsed =
+        ChatTemplate::Parse("{% for m in messages %}{% if m.role in [" + roles +
+                            "] %}[{{ m.role }}]{{ m.content }}{% endif %}{% endfor %}" + more);
+    EXPECT_TRUE(parsed) << parsed.error().message;
+    model.chat_template = std::make_shared<const ChatTemplate>(std::move(*parsed));
+    model.dialect = DetectDialect(model.chat_template.get(), *model.tokenizer);
+    return model;
+  }
+  static json::value Answered(const Result<TextAnswer>& answer) {
+    EXPECT_TRUE(answer) << answer.error().message;
+    return answer ? json::parse(answer->body) : json::value({{"prompt", ""}});
+  }
+};
+
+TEST_F(ChatPrompt, ADevelopersWordsReachTheModel) {
+  constexpr char kBody[] =
+      R"({"messages":[{"role":"developer","content":"D"},{"role":"user","content":"U"}]})";
+  const ServedModel older = Model("'system','user','assistant'");
+  EXPECT_EQ(Answered(AnswerApplyTemplate(kBody, older)).at("prompt"), "[system]D[user]U");
+  const ServedModel newer = Model("'developer','user','assistant'");
+  EXPECT_EQ(Answered(AnswerApplyTemplate(kBody, newer)).at("prompt"), "[developer]D[user]U");
+}
+
+TEST_F(ChatPrompt, WhatTheTemplateNeverReadsIsReported) {
+  const ServedModel model = Model("'user'", "{{ mood }}");
+  constexpr char kHi[] = R"("messages":[{"role":"user","content":"U"}])";
+  const auto asked = PrepareGeneration(
+      kChat, fmt::format(R"({{{},"chat_template_kwargs":{{"mood":"m","tone":"t"}}}})", kHi), model);
+  ASSERT_TRUE(asked) << asked.error().message;
+  EXPECT_THAT((*asked)->params.ignored, ElementsAre("chat_template_kwargs.tone"));
+  for (const char* type : {"enabled", "disabled"}) {
+    const auto thinking = PrepareGeneration(
+        kMessages, fmt::format(R"({{{},"max_tokens":4,"thinking":{{"type":"{}"}}}})", kHi, type),
+        model);
+    ASSERT_TRUE(thinking) << thinking.error().message;
+    EXPECT_THAT((*thinking)->params.ignored, ElementsAre("thinking")) << type;
+  }
+  const auto strict = PrepareGeneration(
+      kChat, fmt::format(R"({{{},"strict":true,"chat_template_kwargs":{{"tone":"t"}}}})", kHi),
+      model);
+  ASSERT_FALSE(strict);
+  EXPECT_EQ(strict.error().field, "chat_template_kwargs.tone");
+}
+
+TEST_F(ChatPrompt, IsShownAsItWouldBeAnsweredFrom) {
+  ServedModel model = Model("'user'");
+  model.max_model_len = 8;
+  constexpr char kHi[] = R"("messages":[{"role":"user","content":"U"}])";
+  const auto cut = AnswerRender(
+      fmt::format(R"({{{},"truncate_prompt_tokens":2,"temperature":0,"n":2}})", kHi), model);
+  const json::value body = Answered(cut);
+  EXPECT_EQ(body.at("count"), 2);
+  EXPECT_EQ(body.at("prompt"), "]U");
+  EXPECT_EQ(cut->reports.truncated_tokens, 5);
+  EXPECT_THAT(cut->reports.ignored, ElementsAre("temperature", "n"));
+  EXPECT_EQ(Answered(AnswerRender(fmt::format("{{{}}}", kHi), model)).at("count"), 7);
+  model.max_model_len = 7;
+  const auto full = AnswerRender(fmt::format("{{{}}}", kHi), model);
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().reason, "context_length_exceeded");
 }
 
 }  // namespace

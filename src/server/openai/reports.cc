@@ -15,7 +15,9 @@ void WriteList(std::string_view key, const List& list, JsonWriter* w, Write writ
 }  // namespace
 
 void WriteReports(const Reports& reports, JsonWriter* w) {
-  if (reports.empty() && reports.truncated_tokens == 0 && !reports.steered) return;
+  const bool quiet =
+      reports.empty() && reports.truncated_tokens == 0 && !reports.steered && !reports.deadline;
+  if (quiet) return;
   w->Key("vivace");
   w->BeginObject();
   WriteList("ignored", reports.ignored, w, [&](const std::string& name) { w->String(name); });
@@ -35,6 +37,10 @@ void WriteReports(const Reports& reports, JsonWriter* w) {
   if (reports.truncated_tokens > 0) w->KeyInt("truncated_prompt_tokens", reports.truncated_tokens);
   if (reports.steered) {
     w->Key("steered");
+    w->Bool(true);
+  }
+  if (reports.deadline) {
+    w->Key("deadline");
     w->Bool(true);
   }
   w->EndObject();

@@ -1,16 +1,14 @@
 #include "server/openai/responses_writer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "server/openai/reports.h"
 
 namespace vivace::server {
 namespace {
-
-bool IsTool(PieceKind kind) {
-  return kind == PieceKind::kToolCall || kind == PieceKind::kToolArguments;
-}
 
 // The shapes of the kinds of item.
 struct Kind {
@@ -79,18 +77,27 @@ void ResponsesWriter::StartItem(const OutputPiece& piece) {
     item_.name = piece.text;
     item_.call_id = piece.id;
   }
+  if (piece.kind == PieceKind::kContent) item_.stretch = stretches_++;
 }
 
 void ResponsesWriter::Take(const OutputPiece& piece) {
   if (piece.kind != PieceKind::kToolCall) item_.text += piece.text;
 }
 
-void ResponsesWriter::TakeLogprobs(const ChoicePart& part, std::string* news) {
-  if (!params_.logprobs || part.logprobs.empty()) return;
+void ResponsesWriter::TakeLogprobs(const ChoicePart& part) {
+  if (!params_.logprobs || !has_item_ || item_.kind != PieceKind::kContent) return;
+  std::vector<LogprobEntry> own;
+  std::copy_if(part.logprobs.begin(), part.logprobs.end(), std::back_inserter(own),
+               [this](const LogprobEntry& entry) { return entry.stretch == item_.stretch; });
+  if (own.empty()) return;
   std::string list;
   JsonWriter w(&list);
-  WriteLogprobList(style_, part.logprobs, &w);
-  *news = list.substr(1, list.size() - 2);  // without its brackets
+  WriteLogprobList(style_, own, &w);
+  const std::string_view entries = std::string_view(list).substr(1, list.size() - 2);
+  for (std::string* to : {&item_.logprobs, &item_.unsaid}) {
+    if (!to->empty()) *to += ',';
+    *to += entries;
+  }
 }
 
 void ResponsesWriter::FinishItem(Status status) {
@@ -190,8 +197,8 @@ void ResponsesWriter::AddEvents(std::string* out) {
       out);
 }
 
-void ResponsesWriter::DeltaEvent(std::string_view delta, std::string_view logprobs,
-                                 std::string* out) {
+void ResponsesWriter::DeltaEvent(std::string_view delta, std::string* out) {
+  const std::string logprobs = std::exchange(item_.unsaid, {});
   ItemEvent(
       KindOf(item_.kind).delta_event,
       [&](JsonWriter& w) {
@@ -291,34 +298,30 @@ void ResponsesWriter::Begin(const Usage&, std::string* out) {
 }
 
 void ResponsesWriter::Delta(const ChoicePart& part, const Usage&, std::string* out) {
-  std::string logprobs;
-  TakeLogprobs(part, &logprobs);
+  TakeLogprobs(part);
   for (const OutputPiece& piece : part.pieces) {
     if (!Continues(piece)) {
-      if (has_item_) {
-        DoneEvents(Status::kCompleted, out);
-        FinishItem(Status::kCompleted);
-      }
+      if (has_item_) EndItem(Status::kCompleted, out);
       StartItem(piece);
       AddEvents(out);
+      TakeLogprobs(part);
     }
     Take(piece);
-    if (piece.kind == PieceKind::kToolCall) continue;
-    if (item_.kind == PieceKind::kContent && !logprobs.empty()) {
-      if (!item_.logprobs.empty()) item_.logprobs += ',';
-      item_.logprobs += logprobs;
-    }
-    DeltaEvent(piece.text, logprobs, out);
-    if (item_.kind == PieceKind::kContent) logprobs.clear();
+    if (piece.kind != PieceKind::kToolCall) DeltaEvent(piece.text, out);
   }
+}
+
+// Log-probabilities whose tokens say nothing come at the last.
+void ResponsesWriter::EndItem(Status status, std::string* out) {
+  if (!item_.unsaid.empty()) DeltaEvent("", out);
+  DoneEvents(status, out);
+  FinishItem(status);
 }
 
 void ResponsesWriter::Close(const ChoicePart& part, const Usage&, std::string* out) {
   by_length_ = part.end->by_length;
   if (!has_item_) return;
-  const Status status = by_length_ ? Status::kIncomplete : Status::kCompleted;
-  DoneEvents(status, out);
-  FinishItem(status);
+  EndItem(by_length_ ? Status::kIncomplete : Status::kCompleted, out);
 }
 
 void ResponsesWriter::End(const Usage& usage, std::string* out) {
@@ -342,17 +345,13 @@ void ResponsesWriter::Failure(const Error& error, std::string* out) {
 }
 
 void ResponsesWriter::TakeWhole(const ChoicePart& part) {
-  std::string logprobs;
-  TakeLogprobs(part, &logprobs);
   for (const OutputPiece& piece : part.pieces) {
     if (!Continues(piece)) {
       if (has_item_) FinishItem(Status::kCompleted);
       StartItem(piece);
+      TakeLogprobs(part);
     }
     Take(piece);
-    if (item_.kind == PieceKind::kContent && !logprobs.empty()) {
-      item_.logprobs = std::exchange(logprobs, {});
-    }
   }
   if (has_item_) FinishItem(by_length_ ? Status::kIncomplete : Status::kCompleted);
 }

@@ -38,6 +38,8 @@ class ResponsesWriter final : public AnswerWriter {
     std::string name;      // of a call
     std::string call_id;   // of a call
     std::string logprobs;  // entries as JSON, of a message
+    std::string unsaid;    // those that no delta has carried yet
+    int32_t stretch = -1;  // of a message: which of the output's
   };
   using Members = std::function<void(JsonWriter& w)>;
 
@@ -45,7 +47,8 @@ class ResponsesWriter final : public AnswerWriter {
   bool Continues(const OutputPiece& piece) const;
   void Take(const OutputPiece& piece);
   void StartItem(const OutputPiece& piece);
-  void TakeLogprobs(const ChoicePart& part, std::string* news);
+  // Of the message under way.
+  void TakeLogprobs(const ChoicePart& part);
   void TakeWhole(const ChoicePart& part);
   // Adds the item to those that are complete.
   void FinishItem(Status status);
@@ -58,7 +61,8 @@ class ResponsesWriter final : public AnswerWriter {
   // The same, about the item under way.
   void ItemEvent(std::string_view type, const Members& members, std::string* out);
   void AddEvents(std::string* out);
-  void DeltaEvent(std::string_view delta, std::string_view logprobs, std::string* out);
+  void DeltaEvent(std::string_view delta, std::string* out);
+  void EndItem(Status status, std::string* out);
   void DoneEvents(Status status, std::string* out);
 
   const RequestParams& params_;
@@ -67,8 +71,9 @@ class ResponsesWriter final : public AnswerWriter {
   const std::string item_tail_;  // of the ids of items
   bool has_item_ = false;
   Item item_;
-  std::string output_;  // complete items, as JSON
-  int64_t items_ = 0;   // complete ones
+  std::string output_;     // complete items, as JSON
+  int64_t items_ = 0;      // complete ones
+  int32_t stretches_ = 0;  // messages that have begun
   int64_t sequence_ = 0;
   bool by_length_ = false;
 };

@@ -7,6 +7,8 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "base/limits.h"
+
 namespace vivace::server {
 namespace {
 
@@ -133,6 +135,14 @@ TEST(ResponsesInput, ToolsAreChats) {
   const Parsed parsed = Parse(kResponses, R"({"input":"a","tools":[
       {"type":"function","name":"f","description":"d","parameters":{"type":"object"},"strict":true}]})");
   ASSERT_TRUE(parsed.params) << parsed.params.error().message;
+  for (const char* type : {"adaptive", "disabled"}) {
+    EXPECT_THAT(
+        Ignored(kMessages,
+                fmt::format(R"({{"max_tokens":4,"messages":[{{"role":"user","content":"a"}}],)"
+                            R"("thinking":{{"type":"{}","budget_tokens":1024}}}})",
+                            type)),
+        ElementsAre("thinking.budget_tokens"));
+  }
   EXPECT_EQ(json::serialize(*parsed.params->tools),
             R"([{"type":"function","function":{"name":"f","description":"d",)"
             R"("parameters":{"type":"object"},"strict":true}}])");
@@ -150,6 +160,11 @@ TEST(ResponsesInput, Echo) {
   EXPECT_EQ(echo.at("tools").as_array().size(), 0u);
   EXPECT_EQ(echo.at("text").at("format").at("type"), "text");
   EXPECT_TRUE(echo.at("instructions").is_null());
+  // What is too long to say again is left out, not said to be absent.
+  const std::string long_text(limits::kMaxEchoedBytes, 'x');
+  const Parsed longer = Parse(kResponses, R"({"input":"a","instructions":")" + long_text + "\"}");
+  ASSERT_TRUE(longer.params);
+  EXPECT_FALSE(json::parse("{" + longer.params->echoed + "}").as_object().contains("instructions"));
 }
 
 TEST(BlockMessages, BlocksOfATurn) {
@@ -167,6 +182,26 @@ TEST(BlockMessages, BlocksOfATurn) {
       R"("function":{"name":"f","arguments":{"x":1}}}],"role":"assistant"},)"
       R"({"role":"tool","tool_call_id":"t1","content":[{"type":"text","text":"one"}]},)"
       R"({"role":"user","content":[{"type":"text","text":"c"},{"type":"text","text":"d"}]}])");
+}
+
+// As Anthropic joins them; templates that want turns to alternate would refuse them otherwise.
+TEST(BlockMessages, NeighboursOfOneRoleAreOneTurn) {
+  for (const Endpoint endpoint : {kMessages, kCountTokens}) {
+    EXPECT_EQ(Turns(endpoint, R"({"max_tokens":4,"messages":[
+        {"role":"user","content":"a"},{"role":"user","content":[{"type":"text","text":"b"}]},
+        {"role":"assistant","content":"c"},{"role":"assistant","content":"d"},
+        {"role":"user","content":"e"}]})"),
+              R"([{"role":"user","content":[{"type":"text","text":"a"},)"
+              R"({"type":"text","text":"b"}]},{"content":"cd","role":"assistant"},)"
+              R"({"role":"user","content":"e"}])");
+  }
+  EXPECT_EQ(Turns(kMessages, R"({"max_tokens":4,"messages":[{"role":"user","content":"a"},
+      {"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"r"}]},
+      {"role":"user","content":"b"}]})"),
+            R"([{"role":"user","content":"a"},{"tool_calls":[{"id":"t","type":"function",)"
+            R"("function":{"name":"f","arguments":{}}}],"role":"assistant"},)"
+            R"({"role":"tool","tool_call_id":"t","content":"r"},{"role":"user","content":"b"}])");
 }
 
 TEST(BlockMessages, ALastTurnOfTheAssistantsIsContinued) {
@@ -248,6 +283,14 @@ TEST(BlockMessages, ToolsAndThinking) {
               fmt::format(R"({{"max_tokens":4,"messages":[{{"role":"user","content":"a"}}],{}}})",
                           members));
     EXPECT_TRUE(more.params) << members << more.params.error().message;
+  }
+  for (const char* type : {"adaptive", "disabled"}) {
+    EXPECT_THAT(
+        Ignored(kMessages,
+                fmt::format(R"({{"max_tokens":4,"messages":[{{"role":"user","content":"a"}}],)"
+                            R"("thinking":{{"type":"{}","budget_tokens":1024}}}})",
+                            type)),
+        ElementsAre("thinking.budget_tokens"));
   }
   EXPECT_EQ(json::serialize(*parsed.params->tools),
             R"([{"type":"function","function":{"name":"f","description":"d",)"

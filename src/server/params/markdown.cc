@@ -38,6 +38,7 @@ struct TypeText {
   }
   std::string operator()(const CustomField& f) const { return std::string(f.type); }
   std::string operator()(const RefusedField& f) const {
+    if (!std::isnan(f.passes)) return fmt::format("refused, unless {}", f.passes);
     return f.false_passes ? "refused, unless false" : "refused";
   }
   std::string operator()(const IgnoredField& f) const {

@@ -18,11 +18,14 @@ class BlockReader {
     VIVACE_ASSIGN(const ItemReader reader, ItemReader::Of(message, std::move(path), list_));
     VIVACE_ASSIGN(const std::string_view role, reader.String("role"));
     VIVACE_RETURN_IF_ERROR(reader.ReportOthers({"role", "content"}, params_));
-    assistant_ = role == "assistant";
-    called_ = false;
-    if (!assistant_ && role != "user") {
+    const bool assistant = role == "assistant";
+    if (!assistant && role != "user") {
       return reader.Wrong("role", "must be user or assistant; the system's text is `system`");
     }
+    // What one role says in several messages is one turn.
+    if (assistant != assistant_ || called_) EndTurn();
+    assistant_ = assistant;
+    called_ = false;
     const json::value* content = reader.Find("content");
     if (content == nullptr) return reader.Wrong("content", "is required");
     if (content->is_string()) {
@@ -35,14 +38,16 @@ class BlockReader {
     } else {
       return WrongType(reader.Path("content"), "a string or a list of blocks", *content);
     }
-    EndMessage();
     return {};
   }
 
   // The last turn is the assistant's, and text only: the answer goes on where it ends.
   bool ends_open() const { return assistant_ && !called_; }
   bool ends_with_call() const { return assistant_ && called_; }
-  json::array Finish() { return turns_.Finish(); }
+  json::array Finish() {
+    EndTurn();
+    return turns_.Finish();
+  }
 
  private:
   void Say(std::string_view text) {
@@ -53,7 +58,7 @@ class BlockReader {
     }
   }
 
-  void EndMessage() {
+  void EndTurn() {
     if (!parts_.empty()) turns_.Say("user", TakeParts());
     turns_.EndTurn();
   }
@@ -122,7 +127,7 @@ class BlockReader {
   RequestParams* params_;
   std::string list_;
   ConversationBuilder turns_;
-  json::array parts_;  // texts of a user's message, under way
+  json::array parts_;  // texts of a user's turn, under way
   bool assistant_ = false;
   bool called_ = false;  // the last block was a call
 };
@@ -215,13 +220,13 @@ Status ReadThinking(std::string_view name, const json::value& value, const Param
                 ItemReader::Of(value, std::string(name), std::string(name)));
   VIVACE_ASSIGN(const std::string_view type, thinking.String("type"));
   VIVACE_RETURN_IF_ERROR(thinking.ReportOthers({"type", "budget_tokens"}, params));
-  if (type == "adaptive") return {};
-  if (type != "enabled" && type != "disabled") {
+  if (type != "enabled" && type != "disabled" && type != "adaptive") {
     return thinking.Wrong("type", "must be enabled, disabled or adaptive");
   }
-  params->thinking = type == "enabled";
+  if (type != "adaptive") params->thinking = type == "enabled";
   const json::value* budget = thinking.Find("budget_tokens");
-  if (budget == nullptr || !*params->thinking) return {};
+  if (budget == nullptr) return {};
+  if (type != "enabled") return ReportOnce(thinking.Path("budget_tokens"), params);
   if (!budget->is_int64() || budget->get_int64() < 1) {
     return thinking.Wrong("budget_tokens", "must be an integer of at least 1");
   }

@@ -69,6 +69,7 @@ struct FieldReader {
 
   Status operator()(const RefusedField& field) const {
     if (field.false_passes && value.is_bool() && !value.get_bool()) return {};
+    if (value.is_number() && value.to_number<double>() == field.passes) return {};
     return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(name),
                 "`{}` is not supported: {}", name, field.why);
   }
@@ -227,7 +228,7 @@ Status CombineParams(RequestParams* params) {
   if (params->continuous_usage_stats && !params->include_usage) {
     return WrongValue("stream_options.continuous_usage_stats", "needs `include_usage` as well");
   }
-  if (params->endpoint == kChat && params->top_logprobs && !params->logprobs) {
+  if (params->endpoint == kChat && params->top_logprobs.value_or(0) > 0 && !params->logprobs) {
     return WrongValue("top_logprobs", "needs `logprobs` to be true");
   }
   if (params->suffix && params->truncate_prompt_tokens) {
@@ -244,7 +245,7 @@ Status CombineParams(RequestParams* params) {
   if (wanted == 0 && !params->echo) {
     return WrongValue(length_name, "must be at least 1 (0 is allowed with `echo` only)");
   }
-  if (wanted && params->sampling.min_tokens > *wanted) {
+  if (wanted && *wanted >= 0 && params->sampling.min_tokens > *wanted) {
     return WrongValue("min_tokens", fmt::format("is {} but `{}` is {}", params->sampling.min_tokens,
                                                 length_name, *wanted));
   }

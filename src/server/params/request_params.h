@@ -61,7 +61,8 @@ struct Reports {
   std::vector<Renamed> renamed = {};
   int64_t truncated_tokens = 0;  // that truncate_prompt_tokens took from the prompts: as asked for
   bool strict = false;
-  bool steered = false;  // the way to an output's end was imposed, so that it is complete
+  bool steered = false;   // the way to an output's end was imposed, so that it is complete
+  bool deadline = false;  // an output was cut by its deadline
 
   bool empty() const { return ignored.empty() && clamped.empty() && renamed.empty(); }
 };
@@ -101,9 +102,9 @@ struct RequestParams : Reports {
   std::optional<int32_t> thinking_token_budget;
 
   // Generation.
-  SamplingParams sampling;  // its max_tokens is set from those below
-  std::optional<int32_t> max_tokens;
-  std::optional<int32_t> max_completion_tokens;
+  SamplingParams sampling;                       // its max_tokens is set from those below
+  std::optional<int32_t> max_tokens;             // -1: the rest of the context
+  std::optional<int32_t> max_completion_tokens;  // the same
   int32_t n = 1;
   std::optional<int32_t> best_of;
   std::vector<std::string> stop;
@@ -141,6 +142,10 @@ struct RequestParams : Reports {
   int32_t top_n = 0;  // 0: all
   bool return_documents = true;
 
+  // The output is calls and nothing else.
+  bool forces_calls() const {
+    return tool_choice == ToolChoice::kRequired || tool_choice == ToolChoice::kNamed;
+  }
   bool conversation() const { return (endpoint & kConversations) != 0; }
 
   // The wanted output length: max_completion_tokens wins over max_tokens.

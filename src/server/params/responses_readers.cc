@@ -285,12 +285,13 @@ std::string EchoedMembers(const json::object& body, const RequestParams& params)
   std::string members;
   JsonWriter w(&members);
   for (const Echo& echo : kEchoes) {
-    w.Key(echo.name);
     const json::value* value = body.if_contains(echo.name);
-    const std::string text =
-        value == nullptr || value->is_null() ? std::string() : json::serialize(*value);
-    const bool repeated = !text.empty() && text.size() <= limits::kMaxEchoedBytes;
-    w.Literal(repeated ? std::string_view(text) : echo.otherwise);
+    const std::string text = value == nullptr || value->is_null() ? std::string(echo.otherwise)
+                                                                  : json::serialize(*value);
+    // A stream says it three times over; what is long is left out, rather than said to be absent.
+    if (text.size() > limits::kMaxEchoedBytes) continue;
+    w.Key(echo.name);
+    w.Literal(text);
   }
   w.Key("temperature");
   w.Float(params.sampling.temperature);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <boost/json/value.hpp>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -54,6 +55,7 @@ struct CustomField {
 struct RefusedField {
   std::string_view why;
   bool false_passes = false;  // `false` asks for nothing
+  double passes = NAN;        // nor does this number
 };
 // Cannot change the answer, or not in a way worth a refusal: reported.
 struct IgnoredField {

@@ -164,6 +164,25 @@ TEST(ParamTable, OwnShapesRefuseOtherShapes) {
   }
 }
 
+// What says no more than the default is no reason for a refusal.
+TEST(ParamTable, NeutralValuesPass) {
+  const std::pair<Endpoint, json::object> bodies[] = {
+      {kChat, {{"top_logprobs", 0}}},
+      {kChat, {{"length_penalty", 1.0}}},
+      {kCompletions, {{"length_penalty", 1}}},
+      {kCompletions, {{"n_predict", -1}}},
+      {kChat, {{"max_tokens", -1}, {"min_tokens", 3}}}};
+  for (const auto& [endpoint, body] : bodies) {
+    const auto params = Parse(endpoint, body);
+    ASSERT_TRUE(params) << params.error().message;
+    EXPECT_TRUE(params->ignored.empty());
+    EXPECT_EQ(params->sampling.logprobs, -1);
+  }
+  EXPECT_FALSE(Parse(kChat, {{"length_penalty", 1.2}}));
+  EXPECT_FALSE(Parse(kChat, {{"top_logprobs", 1}}));
+  EXPECT_FALSE(Parse(kChat, {{"max_tokens", -2}}));
+}
+
 TEST(ParamTable, RefusedOnesAreRefusedAndIgnoredOnesReported) {
   int refused = 0;
   int ignored = 0;

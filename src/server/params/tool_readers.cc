@@ -225,9 +225,7 @@ Status KeepAllowedTools(RequestParams* params) {
 
 Status CheckToolChoice(RequestParams* params) {
   if (!params->allowed_tools.empty()) VIVACE_RETURN_IF_ERROR(KeepAllowedTools(params));
-  const bool forced =
-      params->tool_choice == ToolChoice::kRequired || params->tool_choice == ToolChoice::kNamed;
-  if (!forced) return {};
+  if (!params->forces_calls()) return {};
   if (params->tools == nullptr) {
     return WrongValue("tool_choice", "asks for a call, but `tools` has none to call");
   }

@@ -44,7 +44,7 @@ Status Embedding::Submit() {
     ended_ = true;
     return status;
   }
-  context_.records->Begin(identity_.request_id, [this] { return Record(); });
+  record_ = context_.records->Begin(identity_.request_id, [this] { return Record(); });
   return {};
 }
 
@@ -168,7 +168,8 @@ void Embedding::Complete() {
 void Embedding::FailWith(const Error& error) {
   if (ended_) return;
   AbortAll();
-  SendError(*exchange_, error, ErrorShape::kOpenAi, RetryAfterSeconds(context_.engine->stats()));
+  SendError(*exchange_, error, ErrorShape::kOpenAi, RetryAfterSeconds(context_.engine->stats()),
+            identity_.request_id);
   context_.metrics->CountResponse(HttpStatus(error.code));
   context_.metrics->CountFinish(FinishLabel::kError);
   const bool late = error.code == ErrorCode::kDeadlineExceeded;
@@ -203,7 +204,7 @@ void Embedding::End(int status, std::string_view outcome) {
               .status = status,
               .started_ns = context_.arrived_ns,
               .prompt_tokens = tokens_});
-  context_.records->End(std::move(record));
+  context_.records->End(record_, std::move(record));
 }
 
 // As it is now; what End adds is left open.

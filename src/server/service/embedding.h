@@ -62,6 +62,7 @@ class Embedding final : public Answer {
   const std::unique_ptr<PreparedEmbedding> prepared_;
   const AnswerIdentity identity_;
   const int64_t prepared_ns_;
+  RequestRecords::Key record_ = 0;    // under way; 0: not yet
   std::vector<RequestPtr> requests_;  // by input
   std::vector<bool> taken_;           // by input
   size_t num_taken_ = 0;

@@ -246,5 +246,35 @@ TEST_F(EndpointsTest, SuffixNeedsAModelForIt) {
   EXPECT_THAT(exchange->body(), HasSubstr("fill gaps"));
 }
 
+// Whoever reports an error can say which request it was.
+TEST_F(EndpointsTest, ErrorsCarryARequestId) {
+  const auto of = [&](const char* path, std::string body, const char* header) {
+    auto exchange = std::make_shared<FakeExchange>("POST", path, std::move(body));
+    if (header != nullptr) exchange->AddHeader("x-request-id", header);
+    service_->Handle(exchange);
+    EXPECT_TRUE(http_.RunPosted());
+    RunEngine();
+    EXPECT_NE(exchange->status(), 200);
+    return exchange;
+  };
+  for (const char* path : {kChatPath, "/v1/embeddings", "/tokenize", "/v1/messages"}) {
+    EXPECT_EQ(of(path, "{}", "h-1")->header("x-request-id"), "h-1") << path;
+    EXPECT_TRUE(of(path, "{}", nullptr)->header("x-request-id").starts_with("req-")) << path;
+  }
+  EXPECT_EQ(of("/v1/messages", "{}", "h-1")->header("request-id"), "h-1");
+  EXPECT_EQ(of(kChatPath,
+               Chat(R"(,"request_id":"b-1","truncate_prompt_tokens":1,"max_tokens":1,)"
+                    R"("logprobs":true,"documents":[{"a":"b"}])"),
+               "h-1")
+                ->header("x-request-id"),
+            "b-1");
+  engine_.fail_with = FinishReason::kError;
+  EXPECT_EQ(of(kChatPath, Chat(""), "h-2")->header("x-request-id"), "h-2");
+  engine_.fail_with = FinishReason::kNone;
+  EXPECT_FALSE(Send("GET", "/nowhere")->header("x-request-id").empty());
+  const auto counted = Ask("/tokenize", R"({"prompt":"a"})");
+  EXPECT_FALSE(counted->header("x-request-id").empty());
+}
+
 }  // namespace
 }  // namespace vivace::server

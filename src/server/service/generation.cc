@@ -33,12 +33,11 @@ Generation::Generation(const Context& context, ExchangePtr exchange,
       last_sent_ns_(prepared_ns_) {}
 
 Status Generation::Submit() {
-  const auto sequences = static_cast<int64_t>(prepared_->prompts.size()) * params().n;
+  const auto sequences = static_cast<int64_t>(prepared_->requests.size()) * params().n;
   VIVACE_RETURN_IF_ERROR(
       CheckTimeLimits(params(), context_.engine->stats(), context_.arrived_ns, prepared_ns_));
   VIVACE_RETURN_IF_ERROR(ticket_->Grow(sequences - 1));
-  for (size_t i = 0; i < prepared_->prompts.size(); ++i) {
-    GenerationRequest wanted = prepared_->EngineRequest(i, context_.model->max_model_len);
+  for (GenerationRequest& wanted : prepared_->requests) {
     AddTimeLimits(params(), context_.arrived_ns, prepared_ns_, /*queued=*/true, &wanted);
     auto request = context_.engine->Submit(std::move(wanted), nullptr);
     if (!request) {
@@ -49,8 +48,9 @@ Status Generation::Submit() {
     requests_.push_back(std::move(*request));
   }
   for (size_t i = 0; i < requests_.size(); ++i) AddChoices(i);
-  prepared_->prompts = {};  // the engine's requests have them
-  context_.records->Begin(request_id_, [this] { return Record(); });
+  prepared_->requests.clear();
+  prepared_->prompts = {};
+  record_ = context_.records->Begin(request_id_, [this] { return Record(); });
   context_.metrics->params_n->Observe(static_cast<double>(params().n));
   return {};
 }
@@ -119,6 +119,7 @@ void Generation::Feed(Choice* choice, int32_t number) {
   const int64_t before = choice->output.tokens();
   choice->output.Feed(choice->stream);
   ObserveTokens(choice, choice->output.tokens() - before);
+  prepared_->params.deadline |= choice->output.by_deadline();
   if (choice->output.must_abort()) {
     context_.engine->Abort(requests_[choice->prompt], number);
   }
@@ -183,9 +184,8 @@ void Generation::WriteNews(Choice* choice, size_t index) {
 }
 
 Headers Generation::AnswerHeaders(const char* content_type) const {
-  Headers headers = {{"content-type", content_type}, {"x-request-id", request_id_}};
-  // Anthropic's name for it.
-  if (params().endpoint == kMessages) headers.emplace_back("request-id", request_id_);
+  Headers headers = {{"content-type", content_type}};
+  AddRequestId(request_id_, writer_->error_shape(), &headers);
   headers.emplace_back("server-timing", ServerTiming(AnswerParts()));
   AddReportHeaders(params(), &headers);
   return headers;
@@ -273,7 +273,7 @@ void Generation::FailWith(const Error& error) {
     exchange_->EndStream();
   } else {
     SendError(*exchange_, error, writer_->error_shape(),
-              RetryAfterSeconds(context_.engine->stats()));
+              RetryAfterSeconds(context_.engine->stats()), request_id_);
   }
   context_.metrics->CountResponse(stream_begun_ ? 200 : HttpStatus(error.code));
   CountUnfinished(FinishLabel::kError);
@@ -315,7 +315,7 @@ void Generation::End(int status, std::string_view outcome) {
               .prompt_tokens = UsageNow().prompt_tokens,
               .output_tokens = record.output_tokens,
               .first_token_ns = first});
-  context_.records->End(std::move(record));
+  context_.records->End(record_, std::move(record));
 }
 
 // As it is now; what End adds is left open.

@@ -93,6 +93,7 @@ class Generation final : public Answer {
   const std::string request_id_;
   const int64_t created_s_;
   const int64_t prepared_ns_;
+  RequestRecords::Key record_ = 0;  // under way; 0: not yet
   std::vector<RequestPtr> requests_;
   std::vector<Choice> choices_;
   int64_t last_sent_ns_;       // of a stream: its last bytes, or when it was prepared

@@ -36,12 +36,13 @@ GrammarWaits::WaitPtr GrammarWaits::Begin(Wait begun, const EarlyWishes& wishes)
   wait->record.created_s = wait->identity.created_s;
   waits_.push_back(wait);
   metrics_->awaiting_grammar->Set(static_cast<double>(waits_.size()));
-  records_->Begin(wait->record.id, [record = wait->record, since = wait->since_ns] {
-    RequestRecord now = record;
-    now.prepared_ns = SteadyNanos();
-    now.grammar_ns = now.prepared_ns - since;
-    return now;
-  });
+  wait->record_key =
+      records_->Begin(wait->record.id, [record = wait->record, since = wait->since_ns] {
+        RequestRecord now = record;
+        now.prepared_ns = SteadyNanos();
+        now.grammar_ns = now.prepared_ns - since;
+        return now;
+      });
   Arm();
   return wait;
 }
@@ -59,7 +60,11 @@ void GrammarWaits::Close(const WaitPtr& wait, int status, std::string_view outco
   record.grammar_ns = record.prepared_ns - wait->since_ns;
   record.status = status;
   record.outcome = outcome;
-  records_->End(std::move(record));
+  records_->End(wait->record_key, std::move(record));
+}
+
+void GrammarWaits::HandOver(const WaitPtr& wait) {
+  if (!std::exchange(wait->over, true)) records_->Forget(wait->record_key);
 }
 
 void GrammarWaits::Leave(const WaitPtr& wait) {

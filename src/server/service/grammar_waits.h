@@ -24,6 +24,7 @@ class GrammarWaits {
   struct Wait {
     AnswerIdentity identity;
     RequestRecord record;  // what is known before its preparation
+    RequestRecords::Key record_key = 0;
     int64_t since_ns = 0;
     int64_t deadline_ns = 0;                   // steady clock; 0: none
     int64_t queue_limit_ns = 0;                // the same
@@ -42,8 +43,10 @@ class GrammarWaits {
   // `wait` has its identity, its record's path, owner and arrival, and `refuse`.
   WaitPtr Begin(Wait wait, const EarlyWishes& wishes);
   // Compiled, or refused to be: nanoseconds that it took. If it is not over, its record is under
-  // way until Close, or until the answer's own takes its place.
+  // way until Close or HandOver.
   int64_t End(const WaitPtr& wait);
+  // Its answer has begun, whose own record takes this one's place.
+  void HandOver(const WaitPtr& wait);
   // There will be no answer of the model's.
   void Close(const WaitPtr& wait, int status, std::string_view outcome);
   // Its client has left.

@@ -130,26 +130,56 @@ TEST(RequestRecord, ATimelineIsJson) {
   EXPECT_EQ(timeline.at("decode").at(0).at("steps").as_int64(), 10);
 }
 
+bool All(const RequestRecord&) { return true; }
+
 TEST(RequestRecords, KeepsTheLastOnes) {
   RequestRecords records;
   RequestRecord live = Record(1, 1, 1);
   live.ended_ns = 0;
-  records.Begin("cmpl-1", [&] { return live; });
-  EXPECT_EQ(records.Find("cmpl-1")->ended_ns, 0);
-  records.End(Record(1, 1, 1));
-  EXPECT_NE(records.Find("cmpl-1")->ended_ns, 0);
+  const auto key = records.Begin("cmpl-1", [&] { return live; });
+  EXPECT_EQ(records.Find("cmpl-1", All)->ended_ns, 0);
+  records.End(key, Record(1, 1, 1));
+  EXPECT_NE(records.Find("cmpl-1", All)->ended_ns, 0);
   for (size_t i = 0; i < limits::kMaxTimelines; ++i) {
     RequestRecord other;
     other.id = std::to_string(i);
-    EXPECT_EQ(records.Find("cmpl-1").has_value(), true) << i;
-    records.End(other);
+    EXPECT_EQ(records.Find("cmpl-1", All).has_value(), true) << i;
+    records.End(0, other);
   }
-  EXPECT_FALSE(records.Find("cmpl-1"));
+  EXPECT_FALSE(records.Find("cmpl-1", All));
   EXPECT_EQ(records.ended(), limits::kMaxTimelines);
   std::vector<std::string> ids;
   records.ForEach([&](const RequestRecord& record) { ids.push_back(record.id); });
   EXPECT_EQ(ids.size(), limits::kMaxTimelines);
   EXPECT_EQ(ids.front(), std::to_string(limits::kMaxTimelines - 1));
+}
+
+// Clients choose ids: one may use another's, or its own again.
+TEST(RequestRecords, AnIdMayStandForSeveral) {
+  RequestRecords records;
+  const auto of = [](uint64_t owner) {
+    return [owner](const RequestRecord& record) { return record.owner == owner; };
+  };
+  std::vector<RequestRecords::Key> keys;
+  for (const uint64_t owner : {1, 2, 1}) {
+    RequestRecord record;
+    record.id = "mine";
+    record.owner = owner;
+    record.arrived_ns = std::ssize(keys);
+    keys.push_back(records.Begin("mine", [record] { return record; }));
+  }
+  EXPECT_EQ(records.Find("mine", of(1))->arrived_ns, 2);
+  EXPECT_EQ(records.Find("mine", of(2))->arrived_ns, 1);
+  EXPECT_FALSE(records.Find("mine", of(3)));
+  RequestRecord last = *records.Find("mine", of(1));
+  last.ended_ns = 9;
+  records.End(keys[2], last);
+  EXPECT_EQ(records.Find("mine", of(1))->arrived_ns, 0);
+  records.Forget(keys[0]);
+  EXPECT_EQ(records.Find("mine", of(1))->ended_ns, 9);
+  size_t count = 0;
+  records.ForEach([&](const RequestRecord&) { ++count; });
+  EXPECT_EQ(count, 2u);
 }
 
 TEST(Timeline, ChunksLeaveRoomForTheRest) {

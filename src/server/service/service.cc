@@ -11,17 +11,14 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "server/error_response.h"
-#include "server/json/json_writer.h"
 #include "server/openapi.h"
 #include "server/params/readers.h"
 #include "server/service/embedding.h"
 #include "server/service/forecast.h"
 #include "server/service/generation.h"
-#include "server/service/health.h"
 #include "server/service/report_headers.h"
 #include "server/service/request_log.h"
 #include "server/service/without_throwing.h"
-#include "server/web/web_files.h"
 
 namespace vivace::server {
 namespace {
@@ -85,7 +82,7 @@ Result<TextAnswer> AnswerUnlessStrict(Result<TextAnswer> (*answerer)(std::string
 }
 
 // What the body or else the header says, empty: nothing.
-Result<std::string> RequestIdOf(const std::string& given, const HttpRequest& request) {
+Result<std::string> GivenRequestId(const std::string& given, const HttpRequest& request) {
   if (!given.empty()) return given;
   const std::string_view id = request.header("x-request-id");
   if (id.empty() || IsRequestId(id)) return std::string(id);
@@ -118,18 +115,6 @@ std::string RandomPrefix() {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-void WriteModel(const ServedModel& model, std::string_view name, JsonWriter* w) {
-  w->BeginObject();
-  w->KeyString("id", name);
-  w->KeyString("object", "model");
-  w->KeyInt("created", model.created_s);
-  w->KeyString("owned_by", "vivace");
-  w->KeyString("root", model.name());
-  w->KeyNull("parent");
-  w->KeyInt("max_model_len", model.max_model_len);
-  w->EndObject();
-}
-
 }  // namespace
 
 // Whether the client still waits; what its close callback may touch.
@@ -146,8 +131,8 @@ struct Service::Call {
   std::shared_ptr<Admission::Ticket> ticket;
   std::shared_ptr<Client> client;
   int64_t arrived_ns = 0;
-  uint64_t owner = 0;                    // who asked
-  std::string id;                        // for the log, until it has another
+  uint64_t owner = 0;  // who asked
+  std::string id;      // for errors and the log; the answer's own, once it has one
   GrammarWaits::WaitPtr wait = nullptr;  // of one whose grammar had to be compiled
   int64_t grammar_ns = 0;                // how long it waited
 
@@ -184,91 +169,6 @@ void Service::Attach(HttpServer* http) {
   grammar_waits_.Attach(http);
 }
 
-std::vector<Route> Service::MakeRoutes() {
-  const auto generate = [this](Endpoint endpoint) {
-    return [this, endpoint](const ExchangePtr& x, std::string_view) { Generate(endpoint, x); };
-  };
-  const auto embed = [this](Endpoint endpoint) {
-    return [this, endpoint](const ExchangePtr& x, std::string_view) { Embed(endpoint, x); };
-  };
-  const auto in_prep = [this](Answerer answer) {
-    return [this, answer](const ExchangePtr& x, std::string_view) { AnswerInPrep(answer, x); };
-  };
-  const auto show = [this](void (Service::*answer)(Exchange&)) {
-    return [this, answer](const ExchangePtr& x, std::string_view) { (this->*answer)(*x); };
-  };
-  const auto show_model = [this](const ExchangePtr& x, std::string_view name) {
-    ShowModel(*x, name);
-  };
-  const auto ok = [this](const ExchangePtr& x, std::string_view) {
-    SendJson(*x, R"({"status":"ok"})");
-  };
-  constexpr ErrorShape kOpenAi = ErrorShape::kOpenAi;
-  constexpr ErrorShape kAnthropic = ErrorShape::kAnthropic;
-  constexpr AccessLevel kOpen = AccessLevel::kOpen;
-  return {
-      {"POST", "/v1/chat/completions", true, generate(kChat), kOpenAi, "Answer a chat", kChat},
-      {"POST", "/v1/completions", true, generate(kCompletions), kOpenAi, "Continue a text",
-       kCompletions},
-      {"POST", "/v1/responses", true, generate(kResponses), kOpenAi,
-       "Answer a chat; OpenAI's newer shape, nothing is stored", kResponses},
-      {"POST", "/v1/messages", true, generate(kMessages), kAnthropic,
-       "Answer a chat; Anthropic's shape", kMessages},
-      {"POST", "/v1/messages/count_tokens", true, in_prep(AnswerCountTokens), kAnthropic,
-       "The length of a chat's prompt", kCountTokens},
-      {"POST", "/v1/chat/completions/render", true, in_prep(AnswerRender), kOpenAi,
-       "The prompt of a chat, as text and token ids", kChat},
-      {"POST", "/chat/completions", true, generate(kChat), kOpenAi, "Answer a chat", kChat},
-      {"POST", "/completions", true, generate(kCompletions), kOpenAi, "Continue a text",
-       kCompletions},
-      {"POST", "/responses", true, generate(kResponses), kOpenAi, "Answer a chat", kResponses},
-      {"POST", "/apply-template", true, in_prep(AnswerApplyTemplate), kOpenAi,
-       "The prompt of a chat, as text", kChat},
-      {"POST", "/v1/embeddings", true, embed(kEmbeddings), kOpenAi, "Texts to vectors",
-       kEmbeddings},
-      {"POST", "/embeddings", true, embed(kEmbeddings), kOpenAi, "Texts to vectors", kEmbeddings},
-      {"POST", "/v1/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
-       kRerank},
-      {"POST", "/v2/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
-       kRerank},
-      {"POST", "/rerank", true, embed(kRerank), kOpenAi, "Documents by nearness to a query",
-       kRerank},
-      {"POST", "/v1/score", true, embed(kScore), kOpenAi, "How near texts are", kScore},
-      {"POST", "/score", true, embed(kScore), kOpenAi, "How near texts are", kScore},
-      {"POST", "/tokenize", true, in_prep(AnswerTokenize), kOpenAi, "Text or chat to token ids",
-       kTokenize},
-      {"POST", "/detokenize", true, in_prep(AnswerDetokenize), kOpenAi, "Token ids to text",
-       kDetokenize},
-      {"GET", "/v1/models", false, show(&Service::ListModels), kOpenAi, "The served model"},
-      {"GET", "/models", false, show(&Service::ListModels), kOpenAi, "The served model"},
-      {"GET", "/v1/models/*", false, show_model, kOpenAi, "One name of the served model"},
-      {"GET", "/health", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests", 0, kOpen},
-      {"GET", "/ready", false, show(&Service::ShowReadiness), kOpenAi, "Takes requests", 0, kOpen},
-      {"GET", "/live", false, ok, kOpenAi, "The process answers", 0, kOpen},
-      {"GET", "/metrics", false, show(&Service::ShowMetrics), kOpenAi, "Prometheus", 0,
-       AccessLevel::kMetrics},
-      {"GET", "/version", false, show(&Service::ShowVersion), kOpenAi, "The version"},
-      {"GET", "/openapi.json", false, show(&Service::ShowOpenApi), kOpenAi, "This document"},
-      {"POST", "/reset_prefix_cache", false,
-       [this, ok](const ExchangePtr& x, std::string_view tail) {
-         engine_->ResetPrefixCache();
-         ok(x, tail);
-       },
-       kOpenAi, "Forget cached prefixes", 0, AccessLevel::kAdmin},
-      {"GET", "/v1/requests", false, show(&Service::ListRequests), kOpenAi,
-       "Requests under way, and the last that ended"},
-      {"GET", "/v1/requests/*", false,
-       [this](const ExchangePtr& x, std::string_view name) { ShowRequest(*x, name); }, kOpenAi,
-       "What happened to one request: its id and /timeline"},
-      {"GET", "/", false,
-       [this](const ExchangePtr& x, std::string_view) { ShowWebFile(*x, "index.html"); }, kOpenAi,
-       "The web page", 0, kOpen},
-      {"GET", "/web/*", false,
-       [this](const ExchangePtr& x, std::string_view name) { ShowWebFile(*x, name); }, kOpenAi,
-       "A file of the web page", 0, kOpen},
-  };
-}
-
 // ---- from request to handler --------------------------------------------------------------------
 
 HttpServer::Refusal Service::Check(const HttpRequest& request) {
@@ -280,12 +180,13 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
   }
   verdict = CheckRoute(request);
   for (auto& header : cors_.AnswerHeaders(request)) verdict.headers.push_back(std::move(header));
+  if (verdict.status != 0) AddRequestId(NewRequestId(request), ShapeOf(request), &verdict.headers);
   return verdict;
 }
 
 HttpServer::Refusal Service::CheckRoute(const HttpRequest& request) {
   const Router::Match match = router_.Find(request.method, request.path);
-  const ErrorShape shape = match.route != nullptr ? match.route->errors : ShapeOfPath(request.path);
+  const ErrorShape shape = ShapeOf(request);
   if (auto refusal = access_.Check(Router::AccessOf(match), request, shape)) {
     metrics_.CountRejection(Rejection::kNoAccess);
     metrics_.CountResponse(refusal->status);
@@ -337,7 +238,7 @@ std::shared_ptr<Service::Call> Service::MakeCall(const ExchangePtr& exchange) {
   return std::make_shared<Call>(
       Call{exchange, std::move(body), std::make_shared<Admission::Ticket>(std::move(*ticket)),
            std::move(client), request.arrived_ns != 0 ? request.arrived_ns : SteadyNanos(),
-           access_.WhoIs(request).id, fmt::format("req-{}{:08x}", id_prefix_, ++next_id_)});
+           access_.WhoIs(request).id, NewRequestId(request)});
 }
 
 // `work`, given the body, on a prep thread; then `next`, given the call and what `work` made of it,
@@ -362,6 +263,7 @@ void Service::Generate(Endpoint endpoint, const ExchangePtr& exchange) {
         return PrepareGeneration(endpoint, body, ready_model_, wishes.get());
       },
       [this, endpoint, wishes](const std::shared_ptr<Call>& call, auto prepared) {
+        if (!wishes->request_id.empty()) call->id = wishes->request_id;
         if (AwaitsGrammar(prepared)) return GenerateOnceCompiled(endpoint, call, *wishes);
         StartGeneration(endpoint, call.get(), std::move(prepared));
       });
@@ -371,7 +273,7 @@ void Service::GenerateOnceCompiled(Endpoint endpoint, std::shared_ptr<Call> call
                                    const EarlyWishes& wishes) {
   const std::shared_ptr<Client> client = call->client;
   if (!client->gone) {
-    auto request_id = RequestIdOf(wishes.request_id, call->exchange->request());
+    auto request_id = GivenRequestId(wishes.request_id, call->exchange->request());
     if (!request_id) return RefuseCall(*call, request_id.error());
     BeginWait(call.get(), NewIdentity(endpoint, std::move(*request_id)), wishes);
   }
@@ -400,7 +302,7 @@ void Service::BeginWait(Call* call, AnswerIdentity identity, const EarlyWishes& 
   wait.refuse = [this, exchange = call->exchange, client = call->client, id = call->id,
                  arrived_ns = call->arrived_ns](const Error& error) {
     client->gone = true;  // nobody compiles for it any more
-    Refuse(*exchange, error);
+    Refuse(*exchange, error, id);
     LogRequest({.id = id,
                 .path = exchange->request().path,
                 .status = HttpStatus(error.code),
@@ -444,14 +346,16 @@ void Service::Start(Call* call, Endpoint endpoint, Result<Prepared> prepared, Ma
   if (call->wait != nullptr) {
     identity = std::move(call->wait->identity);
   } else {
-    auto request_id = RequestIdOf((*prepared)->params.request_id, call->exchange->request());
+    auto request_id = GivenRequestId((*prepared)->params.request_id, call->exchange->request());
     if (!request_id) return RefuseCall(*call, request_id.error());
     identity = NewIdentity(endpoint, std::move(*request_id));
+    call->id = identity.request_id;
   }
   const std::shared_ptr<Answer> answer = make(std::move(*prepared), std::move(identity));
   if (const Status status = dispatcher_.Start(answer); !status) {
     return RefuseCall(*call, status.error());
   }
+  if (call->wait != nullptr) grammar_waits_.HandOver(call->wait);
   call->client->answer = answer;
 }
 
@@ -471,7 +375,7 @@ bool Service::IsWanted(const Call& call, const Error* error) {
 
 void Service::RefuseCall(const Call& call, const Error& error) {
   call.ticket->Release();
-  Refuse(*call.exchange, error);
+  Refuse(*call.exchange, error, call.id);
   call.Log(HttpStatus(error.code));
   if (call.wait != nullptr) grammar_waits_.Close(call.wait, HttpStatus(error.code), "error");
 }
@@ -482,13 +386,16 @@ void Service::AnswerInPrep(Answerer answer, const ExchangePtr& exchange) {
       [this, answer](std::string_view body) { return AnswerUnlessStrict(answer, body, model_); },
       [this](const std::shared_ptr<Call>& call, Result<TextAnswer> text) {
         call->ticket->Release();
+        if (text && !text->request_id.empty()) call->id = text->request_id;
         call->Log(call->client->gone ? kStatusClientGone
                   : text             ? 200
                                      : HttpStatus(text.error().code));
         if (call->client->gone) return;
-        if (!text) return Refuse(*call->exchange, text.error());
+        const HttpRequest& request = call->exchange->request();
+        if (!text) return Refuse(*call->exchange, text.error(), call->id);
         metrics_.CountResponse(200);
         Headers headers = {{"content-type", "application/json"}};
+        AddRequestId(call->id, ShapeOf(request), &headers);
         AddReportHeaders(text->reports, &headers);
         call->exchange->Send(200, std::move(headers), std::move(text->body));
       });
@@ -509,117 +416,32 @@ void Service::EndAll() {
   grammar_waits_.FailAll(error);
 }
 
-// ---- small answers ------------------------------------------------------------------------------
-
-void Service::ListModels(Exchange& exchange) {
-  std::string body;
-  JsonWriter w(&body);
-  w.BeginObject();
-  w.KeyString("object", "list");
-  w.Key("data");
-  w.BeginArray();
-  for (const std::string& name : model_.names) WriteModel(model_, name, &w);
-  w.EndArray();
-  w.EndObject();
-  SendJson(exchange, std::move(body));
-}
-
-void Service::ShowModel(Exchange& exchange, std::string_view name) {
-  const std::string decoded = DecodedPath(name);
-  if (const Status status = model_.CheckName(decoded); !status) {
-    Refuse(exchange, status.error());
-    return;
-  }
-  std::string body;
-  JsonWriter w(&body);
-  WriteModel(model_, decoded, &w);
-  SendJson(exchange, std::move(body));
-}
-
-void Service::ShowReadiness(Exchange& exchange) {
-  Status status = CheckEngine(engine_->stats(), SteadyNanos());
-  if (admission_.draining()) {
-    status = Fail(ErrorCode::kUnavailable, "shutting_down", "", "the server is shutting down");
-  }
-  if (!status) {
-    metrics_.CountResponse(HttpStatus(status.error().code));
-    SendError(exchange, status.error(), ErrorShape::kOpenAi, RetryAfter());
-    return;
-  }
-  SendJson(exchange, R"({"status":"ok"})");
-}
-
-void Service::ShowMetrics(Exchange& exchange) {
-  metrics_.CountResponse(200);
-  exchange.Send(200, {{"content-type", "text/plain; version=0.0.4; charset=utf-8"}},
-                metrics_.Render(engine_->stats()));
-}
-
-void Service::ShowVersion(Exchange& exchange) {
-  SendJson(exchange, R"({"version":")" VIVACE_VERSION R"("})");
-}
-
-// Callers see their own; the administrator, and everyone where there is none, sees all.
-void Service::ListRequests(Exchange& exchange) {
-  const AccessControl::Caller caller = access_.WhoIs(exchange.request());
-  const int64_t now = SteadyNanos();
-  std::string body;
-  JsonWriter w(&body);
-  w.BeginObject();
-  w.KeyString("object", "list");
-  w.Key("data");
-  w.BeginArray();
-  records_.ForEach([&](const RequestRecord& record) {
-    if (access_.MaySee(caller, record.owner)) WriteRequestRow(record, now, &w);
-  });
-  w.EndArray();
-  w.EndObject();
-  SendJson(exchange, std::move(body));
-}
-
-void Service::ShowRequest(Exchange& exchange, std::string_view name) {
-  constexpr std::string_view kTimeline = "/timeline";
-  if (name.ends_with(kTimeline)) name.remove_suffix(kTimeline.size());
-  const AccessControl::Caller caller = access_.WhoIs(exchange.request());
-  const auto record = records_.Find(DecodedPath(name));
-  // What may not be seen is not said to be there.
-  if (!record || !access_.MaySee(caller, record->owner)) {
-    Refuse(exchange, {ErrorCode::kNotFound, "request_not_found",
-                      fmt::format("there is no record of this request; the last {} that ended are "
-                                  "kept",
-                                  limits::kMaxTimelines),
-                      ""});
-    return;
-  }
-  std::string body;
-  JsonWriter w(&body);
-  WriteTimeline(*record, SteadyNanos(), &w);
-  SendJson(exchange, std::move(body));
-}
-
-void Service::ShowOpenApi(Exchange& exchange) { SendJson(exchange, openapi_); }
-
-void Service::ShowWebFile(Exchange& exchange, std::string_view name) {
-  const WebFile* file = FindWebFile(name);
-  if (file == nullptr) {
-    Refuse(exchange, {ErrorCode::kNotFound, "not_found", "the page has no such file", ""});
-    return;
-  }
-  metrics_.CountResponse(200);
-  exchange.Send(200, WebFileHeaders(*file), std::string(file->bytes));
-}
+// ---- answers and errors
+// --------------------------------------------------------------------------
 
 void Service::SendJson(Exchange& exchange, std::string body) {
   metrics_.CountResponse(200);
   exchange.Send(200, {{"content-type", "application/json"}}, std::move(body));
 }
 
-void Service::Refuse(Exchange& exchange, const Error& error) {
+// `id`: of the request; empty: it has none yet.
+void Service::Refuse(Exchange& exchange, const Error& error, std::string_view id) {
   CountRefusal(error);
   const HttpRequest& request = exchange.request();
+  SendError(exchange, error, ShapeOf(request), RetryAfter(),
+            id.empty() ? NewRequestId(request) : std::string(id));
+}
+
+ErrorShape Service::ShapeOf(const HttpRequest& request) const {
   const Router::Match match = router_.Find(request.method, request.path);
-  SendError(exchange, error,
-            match.route != nullptr ? match.route->errors : ShapeOfPath(request.path), RetryAfter());
+  return match.route != nullptr ? match.route->errors : ShapeOfPath(request.path);
+}
+
+// Its header's, where that is one.
+std::string Service::NewRequestId(const HttpRequest& request) {
+  const std::string_view given = request.header("x-request-id");
+  if (IsRequestId(given)) return std::string(given);
+  return fmt::format("req-{}{:08x}", id_prefix_, ++next_id_);
 }
 
 // Of this moment; the HTTP layer's own refusals say the same.

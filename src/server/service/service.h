@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "engine/engine.h"
@@ -71,6 +72,7 @@ class Service {
  private:
   struct Client;
   struct Call;
+  struct Small;
 
   HttpServer::Refusal CheckRoute(const HttpRequest& request);
   std::vector<Route> MakeRoutes();
@@ -91,18 +93,24 @@ class Service {
   using Answerer = Result<TextAnswer> (*)(std::string_view body, const ServedModel& model);
   void AnswerInPrep(Answerer answer, const ExchangePtr& exchange);
 
-  void ListModels(Exchange& exchange);
-  void ShowModel(Exchange& exchange, std::string_view name);
-  void ShowReadiness(Exchange& exchange);
-  void ShowMetrics(Exchange& exchange);
-  void ShowVersion(Exchange& exchange);
-  void ListRequests(Exchange& exchange);
-  void ShowRequest(Exchange& exchange, std::string_view name);
-  void ShowOpenApi(Exchange& exchange);
-  void ShowWebFile(Exchange& exchange, std::string_view name);
+  // `tail`: what stands for the `*` of their route.
+  void ListModels(Exchange& exchange, std::string_view tail);
+  void ShowModel(Exchange& exchange, std::string_view tail);
+  void ShowReadiness(Exchange& exchange, std::string_view tail);
+  void ShowMetrics(Exchange& exchange, std::string_view tail);
+  void ShowVersion(Exchange& exchange, std::string_view tail);
+  void ListRequests(Exchange& exchange, std::string_view tail);
+  void ShowRequest(Exchange& exchange, std::string_view tail);
+  void ShowOpenApi(Exchange& exchange, std::string_view tail);
+  void ShowWebFile(Exchange& exchange, std::string_view tail);
+  void ShowPage(Exchange& exchange, std::string_view tail);
+  void SayOk(Exchange& exchange, std::string_view tail);
+  void ResetPrefixCache(Exchange& exchange, std::string_view tail);
 
   void SendJson(Exchange& exchange, std::string body);
-  void Refuse(Exchange& exchange, const Error& error);
+  void Refuse(Exchange& exchange, const Error& error, std::string_view id = {});
+  ErrorShape ShapeOf(const HttpRequest& request) const;
+  std::string NewRequestId(const HttpRequest& request);
   int RetryAfter();
   void CountRefusal(const Error& error);
   AnswerIdentity NewIdentity(Endpoint endpoint, std::string request_id);

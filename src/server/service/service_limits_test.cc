@@ -44,6 +44,24 @@ TEST_F(ServiceLimits, TheEngineKeepsThem) {
   EXPECT_EQ(engine_.submitted().at(1)->request.max_queue_ns, 0);
 }
 
+// Where the shape has no word for it, and says what it says of max_tokens.
+TEST_F(ServiceLimits, ADeadlineIsToldInEveryShape) {
+  const std::pair<const char*, const char*> bodies[] = {
+      {"/v1/messages", R"({"max_tokens":50,"messages":[{"role":"user","content":"x"}])"},
+      {"/v1/responses", R"({"input":"x")"}};
+  for (const auto& [path, body] : bodies) {
+    const auto whole = Post(path, std::string(body) + R"(,"deadline_ms":86400000})");
+    Step();
+    EndAll(FinishReason::kDeadline);
+    ASSERT_EQ(whole->status(), 200) << whole->body();
+    EXPECT_EQ(Json(*whole).at("vivace").at("deadline"), true) << path;
+    const auto stream = Post(path, std::string(body) + R"(,"stream":true,"deadline_ms":86400000})");
+    Step();
+    EndAll(FinishReason::kDeadline);
+    EXPECT_THAT(stream->body(), HasSubstr(R"("vivace":{"deadline":true})")) << path;
+  }
+}
+
 TEST_F(ServiceLimits, AtItsDeadlineAnAnswerIsWhatThereIs) {
   const auto exchange = Post(kPath, R"({"prompt":"x","n":2,"deadline_ms":86400000})");
   Step();

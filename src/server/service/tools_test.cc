@@ -5,6 +5,7 @@
 #include <set>
 
 #include "server/testing/service_harness.h"
+#include "server/testing/typed_events.h"
 
 namespace vivace::server {
 namespace {
@@ -246,6 +247,82 @@ TEST_F(ToolsTest, AThoughtThatThePromptOpens) {
   // The switch itself wins.
   Message(R"("reasoning_effort":"high","chat_template_kwargs":{"enable_thinking":false})");
   EXPECT_EQ(PromptText().find("<think>"), std::string::npos);
+}
+
+std::string NamesOf(const json::value& logprobs) {
+  std::string text;
+  for (const json::value& entry : logprobs.as_array()) text += entry.at("token").as_string();
+  return text;
+}
+
+// Neither their log-probabilities nor their ids say what the text leaves out.
+TEST_F(ToolsTest, ThoughtsThatAreLeftOutAreLeftOutOfEverything) {
+  Write("Hm\n</think>\n\nHi");
+  const std::string members = R"("reasoning_effort":"high","include_reasoning":false,)"
+                              R"("logprobs":true,"return_token_ids":true)";
+  const json::value& choice = Whole(members).at("choices").at(0);
+  EXPECT_EQ(NamesOf(choice.at("logprobs").at("content")), "\n\nHi");
+  const json::array& ids = choice.at("token_ids").as_array();
+  ASSERT_EQ(ids.size(), 5u);  // and the end
+  EXPECT_EQ(ids[2], ByteToken('H'));
+  EXPECT_EQ(ids[3], ByteToken('i'));
+  std::string names;
+  for (const std::string& event : Events(Ask(kChat, Body(members + R"(,"stream":true)"))->body())) {
+    if (event == "[DONE]") continue;
+    const json::value logprobs = json::parse(event).at("choices").at(0).at("logprobs");
+    if (!logprobs.is_null()) names += NamesOf(logprobs.at("content"));
+  }
+  EXPECT_EQ(names, "\n\nHi");
+}
+
+// Of the text alone, and the same in a stream: what its deltas carry, and what it says at the end.
+TEST_F(ToolsTest, LogprobsOfResponsesAreTheTexts) {
+  const std::pair<const char*, std::vector<std::string>> cases[] = {
+      {"<think>\nHm\n</think>\n\nHi <there>", {"Hi <there>"}},
+      {"Hi\n<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>", {"Hi"}},
+      {"Hi <tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>\nBye <tool",
+       {"Hi", "Bye <tool"}},
+      {"<tool_call>{\"name\": \"now\"}</tool_call>", {}}};
+  for (const auto& [text, stretches] : cases) {
+    Write(text);
+    const std::string body = R"({"input":"Hi","include":["message.output_text.logprobs"],)"
+                             R"("tools":[{"type":"function","name":"now"}])";
+    const json::value whole = Json(*Ask("/v1/responses", body + "}"));
+    const testing::TypedEvents events(Ask("/v1/responses", body + R"(,"stream":true})")->body());
+    std::vector<std::string> said(stretches.size());
+    std::vector<json::array> whole_lists, stream_lists(stretches.size());
+    for (const json::value& item : whole.at("output").as_array()) {
+      if (item.at("type") != "message") continue;
+      whole_lists.push_back(item.at("content").at(0).at("logprobs").as_array());
+    }
+    ASSERT_EQ(whole_lists.size(), stretches.size()) << text;
+    std::string last;
+    size_t at = 0;
+    for (size_t i = 0; i < events.types.size(); ++i) {
+      if (events.types[i] != "response.output_text.delta") continue;
+      const json::value& event = events.data[i];
+      const std::string id(event.at("item_id").as_string());
+      if (!last.empty() && id != last) ++at;
+      last = id;
+      ASSERT_LT(at, stretches.size());
+      for (const json::value& entry : event.at("logprobs").as_array()) {
+        stream_lists[at].push_back(entry);
+      }
+    }
+    for (size_t i = 0; i < stretches.size(); ++i) {
+      EXPECT_EQ(stream_lists[i], whole_lists[i]) << text;
+      EXPECT_THAT(NamesOf(whole_lists[i]), ::testing::HasSubstr(stretches[i])) << text;
+      EXPECT_THAT(NamesOf(whole_lists[i]), ::testing::Not(::testing::HasSubstr("Hm"))) << text;
+      EXPECT_THAT(NamesOf(whole_lists[i]), ::testing::Not(::testing::HasSubstr("name"))) << text;
+    }
+    const json::array& output = events.data.back().at("response").at("output").as_array();
+    ASSERT_EQ(output.size(), whole.at("output").as_array().size());
+    for (size_t i = 0; i < output.size(); ++i) {
+      const json::value* content = output[i].as_object().if_contains("content");
+      if (content == nullptr) continue;
+      EXPECT_EQ(*content, whole.at("output").at(i).at("content")) << text;
+    }
+  }
 }
 
 TEST_F(ToolsTest, IdsAreNeverTheSame) {

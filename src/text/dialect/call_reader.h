@@ -31,6 +31,8 @@ class CallReader {
   virtual bool Finish(PieceSink*) { return in_call(); }
   // A call has begun and its arguments are not complete.
   bool in_call() const { return in_call_; }
+  // A call has begun and what closes it is missing, its arguments complete or not.
+  virtual bool unclosed() const { return in_call_; }
 
  protected:
   bool in_call_ = false;

@@ -17,6 +17,7 @@ class JsonCalls : public CallReader {
 
   Step Take(char c, PieceSink* sink) override;
   bool Finish(PieceSink*) override { return in_call_ || began_; }
+  bool unclosed() const override { return in_call_ || began_; }
 
  private:
   enum class State : uint8_t {

@@ -17,6 +17,7 @@ class ListedCalls : public CallReader {
   explicit ListedCalls(const ToolSet& tools) : tools_(tools) {}
   Step Take(char c, PieceSink* sink) override;
   bool Finish(PieceSink* sink) override;
+  bool unclosed() const override { return json_ != nullptr && json_->unclosed(); }
 
  private:
   enum class State : uint8_t {

@@ -55,6 +55,7 @@ const std::vector<TaggedParser::Mark>& TaggedParser::Marks() const {
     case State::kAfterCall:
       return after_marks_;
     case State::kBrokenCall:
+    case State::kUnclosedCall:
       return broken_marks_;
     default:
       return content_marks_;
@@ -159,6 +160,7 @@ bool TaggedParser::BelongsToCall(char c) const {
 }
 
 void TaggedParser::LeaveCall() {
+  raw_.clear();
   state_ = in_section_ ? State::kSection : State::kContent;
   trim_ = at_start_ = true;
 }
@@ -174,6 +176,10 @@ void TaggedParser::Release(char c) {
       return;
     case State::kBrokenCall:
       sink_.Arguments({&c, 1});
+      return;
+    case State::kUnclosedCall:
+      raw_ += c;
+      if (raw_.size() > limits::kMaxCallHeaderBytes) GiveUpCall();
       return;
     case State::kAfterCall:
       return;
@@ -239,6 +245,7 @@ void TaggedParser::OpenCall(std::string_view replay) {
 void TaggedParser::TakeCall(char c) {
   const int32_t before = calls_;
   const bool was_in_call = reader_->in_call();
+  const bool was_unclosed = reader_->unclosed();
   const CallReader::Step step = reader_->Take(c, &sink_);
   if (calls_ > before || was_in_call) {
     raw_.clear();  // it is told
@@ -257,12 +264,13 @@ void TaggedParser::TakeCall(char c) {
       if (step == CallReader::Step::kEnded) TakeMarked(c);
       return;
     case CallReader::Step::kBad:
-      if (!was_in_call) {
+      if (!was_unclosed || (!was_in_call && broken_marks_.empty())) {
         GiveUpCall();
         return;
       }
+      if (!raw_.empty()) raw_.pop_back();  // this byte is looked at again
       reader_.reset();
-      state_ = State::kBrokenCall;
+      state_ = was_in_call ? State::kBrokenCall : State::kUnclosedCall;
       TakeMarked(c);
       return;
   }
@@ -306,7 +314,8 @@ void TaggedParser::Finish(std::vector<OutputPiece>* pieces) {
     ends_with_call_ = ends_with_call_ || (told && calls_ > before);
   } else {
     for (const char c : std::exchange(held_, {})) Release(c);
-    if (state_ == State::kSection && !raw_.empty()) sink_.Content(raw_);
+    const bool waits = state_ == State::kSection || state_ == State::kUnclosedCall;
+    if (waits && !raw_.empty()) sink_.Content(raw_);
     // White space at the end is content's own, unless it stands behind calls or thoughts only.
     if (state_ == State::kContent && calls_ == 0) sink_.Content(space_);
   }

@@ -25,10 +25,11 @@ class TaggedParser : public OutputParser {
   enum class State : uint8_t {
     kContent,
     kReasoning,
-    kSection,     // between the calls of a section
-    kCall,        // in a reader
-    kAfterCall,   // its end mark may follow
-    kBrokenCall,  // began, and went wrong: the rest is arguments
+    kSection,       // between the calls of a section
+    kCall,          // in a reader
+    kAfterCall,     // its end mark may follow
+    kBrokenCall,    // began, and went wrong: the rest is arguments
+    kUnclosedCall,  // its arguments are complete, what should close it is something else
   };
   enum class Does : uint8_t {
     kOpenReasoning,
@@ -74,7 +75,7 @@ class TaggedParser : public OutputParser {
   bool ends_with_call_ = false;
   std::string held_;   // the begin of a mark
   std::string space_;  // white space that a mark may follow
-  std::string raw_;    // of a call that has not begun
+  std::string raw_;    // of a call that has not begun, or behind the arguments of an unclosed one
   std::unique_ptr<CallReader> reader_;
 };
 
