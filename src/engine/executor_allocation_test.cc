@@ -1,5 +1,6 @@
 // Launch and Await must not allocate, on any thread: counted by replacing the global operator new
-// of this program.
+// of this program. Constraints are fakes that don't: what a grammar's parser may take as its output
+// grows is the rule's one exception, bounded by CompiledGrammar::output_bytes.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -6,6 +6,8 @@
 #include <queue>
 #include <string_view>
 
+#include "grammar/token_spelling.h"
+
 namespace vivace::grammar {
 namespace {
 
@@ -35,7 +37,6 @@ Automaton::Automaton(xgrammar::Grammar grammar, const Vocabulary& vocabulary)
   costs_.assign(states, kNever);
   best_edge_.assign(states, -1);
   best_byte_.assign(states, 0);
-  steerable_ = !grammar_->has_token_edges;
   for (int32_t rule = 0; rule < rules; ++rule) {
     const auto& data = grammar_->GetRule(rule);
     if (data.max_tokens >= 0 || data.max_chars >= 0 || data.is_lazy) steerable_ = false;
@@ -148,6 +149,13 @@ bool Automaton::AppendShortest(int32_t state, size_t most, std::string* text) co
       if (edge.IsCharRange()) {
         text->push_back(static_cast<char>(best_byte_[static_cast<size_t>(at)]));
         at = edge.target;
+      } else if (edge.IsToken()) {
+        const auto named = grammar_->complete_fsm.GetTokenEdgeInfo(edge.GetAuxIndex());
+        if (named.Count() == 0) return false;
+        named_token::Append(named.TokenIds()[0], text);
+        at = edge.target;
+      } else if (edge.IsExcludeToken()) {
+        return false;
       } else if (edge.IsRuleRef()) {
         open.emplace_back(edge.target, 1);
         at = starts_[static_cast<size_t>(edge.GetRefRuleId())];

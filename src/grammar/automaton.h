@@ -6,8 +6,8 @@
 // ("A Generalization of Dijkstra's Algorithm", 1977). Only bytes that are tokens by themselves are
 // counted on, so that a rest of n bytes never takes more than n tokens.
 //
-// Immutable and shared. Building is O(edges log edges). Relies on the inner headers of the xgrammar
-// version that cmake/Xgrammar.cmake fetches.
+// A named token costs one. Immutable and shared. Building is O(edges log edges). Relies on the
+// inner headers of the xgrammar version that cmake/Xgrammar.cmake fetches.
 #pragma once
 
 #include <cstdint>
@@ -44,12 +44,15 @@ class Automaton {
   };
   Repeat RepeatAt(int32_t state) const;
 
-  // Appends the shortest text from the state to the end of its rule. False: `most` bytes are
-  // exceeded.
+  // Appends the shortest text from the state to the end of its rule, with a NamedToken for each
+  // token that the grammar names. False: `most` bytes are exceeded, or any of many tokens is called
+  // for.
   bool AppendShortest(int32_t state, size_t most, std::string* text) const;
 
-  // Whether the rest can be known: not where the grammar counts tokens or names them.
+  // Whether the rest can be known: not where the grammar counts tokens or characters.
   bool steerable() const { return steerable_; }
+  // Whether the grammar names tokens by their ids, as it does with control tokens.
+  bool names_tokens() const { return grammar_->has_token_edges; }
 
   // The name of a rule in use that cannot end; empty: all can.
   std::string EndlessRule() const;

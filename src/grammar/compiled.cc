@@ -16,6 +16,10 @@ namespace {
 // xgrammar's parser keeps a byte for each state of each rule it enters, for each output.
 constexpr int64_t kMostParserBytes = 64 << 20;
 
+int64_t ParserBytes(const xgrammar::Grammar& grammar) {
+  return int64_t{grammar->NumRules()} * grammar->complete_fsm.NumStates();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
@@ -27,13 +31,12 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
   try {
     std::shared_ptr<TokenGrammar> out(new TokenGrammar(std::move(compiled), std::move(vocabulary)));
     const xgrammar::Grammar grammar = out->compiled_.GetGrammar();
-    if (int64_t{grammar->NumRules()} * grammar->complete_fsm.NumStates() > kMostParserBytes) {
+    if (ParserBytes(grammar) > kMostParserBytes) {
       return refuse("grammar_too_complex", "it has too many rules");
     }
     DecideByCount(&out->compiled_);
     out->automaton_ = std::make_shared<const Automaton>(grammar, *out->vocabulary_);
     out->bytes_ = out->compiled_.MemorySizeBytes() + 4096;
-    if (!out->automaton_->steerable()) return out;
     const int64_t least = out->automaton_->RuleCost(grammar->GetRootRuleId());
     if (least >= limits::kMaxGrammarShortest) {
       if (least < Automaton::kNever) {
@@ -53,12 +56,14 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
       return refuse("grammar_left_recursive",
                     fmt::format("'{}' may begin with itself; put what repeats behind it", rule));
     }
+    if (!out->automaton_->steerable()) return out;
     Tracker tracker(out->automaton_);
     if (tracker.Finished()) return refuse("grammar_empty", "its only output is the empty one");
     std::string shortest;
     TokenSpelling spelling(*out->vocabulary_);
     const bool known = tracker.Shortest(limits::kMaxGrammarShortest, &shortest);
     if (known) spelling.Set(shortest);
+    if (!known && out->automaton_->names_tokens()) return out;  // by any of many tokens
     if (!known || spelling.tokens() == TokenSpelling::kNone) {
       return refuse("grammar_too_long", "its shortest output cannot be written in tokens");
     }
@@ -67,6 +72,11 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
   } catch (const std::exception&) {
     return refuse("grammar_too_costly", "it takes too much memory");
   }
+}
+
+// Two parsers: the matcher's and the tracker's.
+size_t TokenGrammar::output_bytes() const {
+  return 2 * static_cast<size_t>(ParserBytes(compiled_.GetGrammar()));
 }
 
 std::unique_ptr<TokenConstraint> TokenGrammar::NewConstraint(

@@ -22,6 +22,7 @@ class TokenGrammar final : public CompiledGrammar,
       const std::string& field);
 
   int32_t shortest_tokens() const override { return shortest_tokens_; }
+  size_t output_bytes() const override;
   std::unique_ptr<TokenConstraint> NewConstraint(const ConstraintOptions& options) const override;
 
   const xgrammar::CompiledGrammar& compiled() const { return compiled_; }

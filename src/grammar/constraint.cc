@@ -82,9 +82,7 @@ bool GrammarConstraint::MakePlan() {
 
 bool GrammarConstraint::Affords(TokenId token, int32_t remaining, std::span<uint32_t> mask) {
   const Vocabulary& vocabulary = grammar_->vocabulary();
-  if (!begun_ || stopped_ || !grammar_->automaton()->steerable() || vocabulary.IsStop(token)) {
-    return true;
-  }
+  if (!begun_ || stopped_ || !Steerable() || vocabulary.IsStop(token)) return true;
   try {
     // Where the known rest does not fit, the output has had too few tokens from the start: it will
     // be cut, and until then it is as it comes.
@@ -99,15 +97,15 @@ bool GrammarConstraint::Affords(TokenId token, int32_t remaining, std::span<uint
 
 // Whether the shortest rest after `token` takes at most `room` tokens.
 bool GrammarConstraint::FitsBehind(TokenId token, int32_t room) {
-  const std::string_view bytes = grammar_->vocabulary().BytesOf(token);
-  if (!tracker_.AdvanceAll(bytes)) return true;  // Accept says what is wrong
+  const int32_t steps = tracker_.AdvanceToken(token, grammar_->vocabulary().BytesOf(token));
+  if (steps == Tracker::kLost) return true;  // Accept says what is wrong
   const int64_t least = tracker_.ShortestBytes();
   bool fits = least <= room;  // a byte is a token at worst
   if (!fits && least <= room * kMostTokenBytes && tracker_.Shortest(kMostRest, &rest_)) {
     spelling_.Set(rest_);
     fits = spelling_.tokens() <= room;
   }
-  tracker_.Pop(static_cast<int32_t>(bytes.size()));
+  tracker_.Pop(steps);
   return fits;
 }
 
@@ -138,9 +136,10 @@ bool GrammarConstraint::Accept(TokenId token) {
       stopped_ = true;
       return true;
     }
-    if (grammar_->automaton()->steerable() &&
-        !tracker_.AdvanceAll(grammar_->vocabulary().BytesOf(token))) {
-      return false;
+    if (Steerable() &&
+        tracker_.AdvanceToken(token, grammar_->vocabulary().BytesOf(token)) == Tracker::kLost) {
+      if (!grammar_->automaton()->names_tokens()) return false;
+      lost_ = true;
     }
   } catch (const std::exception&) {
     return false;
@@ -154,7 +153,7 @@ bool GrammarConstraint::Accept(TokenId token) {
 }
 
 void GrammarConstraint::Forced(int32_t limit, std::vector<TokenId>* tokens) {
-  if (!begun_ || stopped_ || !options_.jump_forward || !grammar_->automaton()->steerable()) return;
+  if (!begun_ || stopped_ || !options_.jump_forward || !Steerable()) return;
   std::string text;
   try {
     while (text.size() < kMostForcedBytes) {

@@ -27,7 +27,7 @@ class GrammarConstraint final : public TokenConstraint {
   bool Affords(TokenId token, int32_t remaining, std::span<uint32_t> mask) override;
   bool Accept(TokenId token) override;
   bool Done() const override {
-    return begun_ && (stopped_ || (grammar_->automaton()->steerable() && tracker_.Finished()));
+    return begun_ && (stopped_ || (Steerable() && tracker_.Finished()));
   }
   void Forced(int32_t limit, std::vector<TokenId>* tokens) override;
   bool steered() const override { return steered_; }
@@ -35,6 +35,7 @@ class GrammarConstraint final : public TokenConstraint {
  private:
   static constexpr int kMostRedraws = 4;  // before the known rest is followed
 
+  bool Steerable() const { return !lost_ && grammar_->automaton()->steerable(); }
   bool FillBeforeBegin(int32_t remaining, std::span<uint32_t> mask);
   void FillWithStops(std::span<uint32_t> mask) const;
   bool MakePlan();
@@ -49,7 +50,8 @@ class GrammarConstraint final : public TokenConstraint {
   bool begun_;
   bool stopped_ = false;
   bool steered_ = false;
-  int redraws_ = 0;  // of the token that comes
+  bool lost_ = false;  // the tracker could not follow: the output goes on by the masks alone
+  int redraws_ = 0;    // of the token that comes
   // The known rest in the fewest tokens, from `plan_at_` on.
   std::vector<TokenId> plan_;
   size_t plan_at_ = 0;

@@ -121,6 +121,38 @@ TEST(GrammarConstraint, ControlTokensByTheirIds) {
   EXPECT_TRUE(constraint->Done());
 }
 
+// What stands between control tokens is led to its end as well.
+TEST(GrammarConstraint, EndsWithinItsTokensWhereTokensAreNamed) {
+  const std::string call = R"({"type":"token","token":260},{"type":"json_schema","json_schema":
+      {"type":"array","items":{"type":"string","minLength":2},"minItems":1}},
+      {"type":"token","token":260})";
+  // Alone, and behind free tokens.
+  for (const auto& [before, shortest] : {std::pair<std::string, int32_t>("", 8),
+                                         {R"({"type":"any_tokens","exclude_tokens":[260]},)", 8}}) {
+    const auto grammar = Compiled(Spec(
+        Kind::kStructural, R"({"format":{"type":"sequence","elements":[)" + before + call + "]}}"));
+    ASSERT_NE(grammar, nullptr);
+    EXPECT_GT(grammar->shortest_tokens(), 3);
+    EXPECT_LE(grammar->shortest_tokens(), shortest);
+    int steered = 0;
+    for (int32_t most = grammar->shortest_tokens(); most <= 30; most += 2) {
+      for (uint64_t seed = 0; seed < 6; ++seed) {
+        const auto walk =
+            RandomWalk(*grammar, *JsonTokenizer(), kLogits, seed, most, seed % 2 == 0 ? '"' : ',');
+        EXPECT_TRUE(walk.ended) << "within " << most << ": " << walk.text;
+        steered += walk.steered ? 1 : 0;
+      }
+    }
+    EXPECT_GT(steered, 0);
+  }
+}
+
+TEST(GrammarConstraint, GrammarsThatNameTokensMustEndToo) {
+  const auto endless = InProcess().Compile(Spec(Kind::kEbnf, "root ::= Token(260) root\n"));
+  ASSERT_FALSE(endless);
+  EXPECT_THAT(endless.error().message, ::testing::HasSubstr("never ends"));
+}
+
 // Every limit from the shortest output on gives a complete one.
 TEST(GrammarConstraint, AlwaysEndsWithinItsTokens) {
   const std::string schemas[] = {

@@ -40,6 +40,9 @@ class CompiledGrammar {
   // The shortest output it admits, in tokens, the end-of-text token not counted.
   virtual int32_t shortest_tokens() const = 0;
 
+  // What a constraint may come to at most, in bytes: it grows with its output.
+  virtual size_t output_bytes() const = 0;
+
   struct ConstraintOptions {
     // The grammar holds only after this token (the end of a reasoning block); -1: from the start.
     TokenId begin_after = -1;
@@ -48,6 +51,9 @@ class CompiledGrammar {
   virtual std::unique_ptr<TokenConstraint> NewConstraint(
       const ConstraintOptions& options) const = 0;
 };
+
+// The most that the constraints of one request may come to.
+inline constexpr size_t kMaxConstraintBytes = 1u << 30;
 
 class GrammarCompiler {
  public:

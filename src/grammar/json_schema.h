@@ -26,6 +26,14 @@ namespace vivace::grammar {
 Result<std::string> SchemaToEbnf(std::string_view schema, const std::string& field);
 Result<std::string> SchemaToEbnf(const boost::json::value& schema, const std::string& field);
 
+// Whether SchemaToTags knows the style.
+bool IsTagStyle(std::string_view style);
+
+// Arguments of a call in tags, `<parameter=city>Graz</parameter>` for one of the style "qwen_xml":
+// an object's members as the dialect of that style (text/dialect) reads them with this schema.
+Result<std::string> SchemaToTags(const boost::json::value& schema, std::string_view style,
+                                 const std::string& field);
+
 // Any JSON object.
 std::string AnyObjectEbnf();
 

@@ -8,6 +8,7 @@
 #include "grammar/ebnf.h"
 #include "grammar/json_schema.h"
 #include "grammar/pattern.h"
+#include "grammar/styled_schema.h"
 
 namespace vivace::grammar {
 namespace {
@@ -120,7 +121,13 @@ class StructuralTag {
     const json::value held = *schema;  // shapes point into it
     VIVACE_ASSIGN(const std::string ebnf, SchemaToEbnf(held, spec_.field));
     const json::value* style = format->if_contains("style");
-    if (style != nullptr && *style != "json") return {};  // checked; spelled by xgrammar
+    if (style != nullptr && *style != "json") {  // spelled by xgrammar
+      const std::string name = style->is_string() ? std::string(style->get_string()) : "";
+      if (!IsTagStyle(name)) return FitToStyle(name, spec_.field, &format->at("json_schema"));
+      VIVACE_ASSIGN(const std::string tags, SchemaToTags(held, name, spec_.field));
+      *format = {{"type", "grammar"}, {"grammar", tags}};
+      return {};
+    }
     for (const auto& member : *format) {
       const std::string_view name = member.key();
       if (name != "type" && name != "json_schema" && name != "style") {

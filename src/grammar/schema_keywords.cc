@@ -92,6 +92,7 @@ TypeBits BitsOf(std::string_view name) {
 }
 
 constexpr TypeBits kNumber = kInteger | kFraction;
+constexpr size_t kMostCompared = 4'000'000;  // values of one enum with those of another
 
 }  // namespace
 
@@ -112,12 +113,12 @@ const KeywordReader::Keyword KeywordReader::kKeywords[] = {
     {"minItems", &KeywordReader::MinItems, kArray},
     {"maxItems", &KeywordReader::MaxItems, kArray},
     {"uniqueItems", &KeywordReader::UniqueItems, 0},
-    {"unevaluatedItems", &KeywordReader::Unevaluated, kArray},
+    {"unevaluatedItems", &KeywordReader::UnevaluatedItems, kArray},
     {"minProperties", &KeywordReader::MinProperties, kObject},
     {"maxProperties", &KeywordReader::MaxProperties, kObject},
     {"required", &KeywordReader::Required, kObject},
     {"propertyNames", &KeywordReader::PropertyNames, kObject},
-    {"unevaluatedProperties", &KeywordReader::Unevaluated, kObject},
+    {"unevaluatedProperties", &KeywordReader::UnevaluatedProperties, kObject},
 };
 
 std::string KeywordReader::At(std::string_view keyword) const {
@@ -203,6 +204,9 @@ Status KeywordReader::Nullable(const json::value& value) {
 
 Status KeywordReader::OneOf(std::vector<const json::value*> values) {
   if (shape_.values) {
+    if (shape_.values->size() * values.size() > kMostCompared) {
+      return reader_.Refuse(where_, "enums are too long to be enforced together");
+    }
     std::erase_if(*shape_.values, [&](const json::value* old) {
       return std::ranges::none_of(values, [&](const auto* v) { return SameJson(*old, *v); });
     });
@@ -375,17 +379,48 @@ Status KeywordReader::UniqueItems(const json::value& value) {
   return {};
 }
 
-// Only members and items that a schema names are written where it does not open itself to others,
-// so that `false` holds by itself.
-Status KeywordReader::Unevaluated(const json::value& value) {
-  if (value.is_bool()) {
-    const bool closed = !value.get_bool();
-    const bool open = schema_.contains("additionalProperties") || schema_.contains("items");
-    if (!closed || !open) return {};
+// `false` speaks of this schema and what it leads to; SchemaReader shuts the shape once all of
+// that has been read. What other schemas named before cannot be told from it any more.
+Status KeywordReader::Unevaluated(std::string_view keyword, const json::value& value, bool alone) {
+  if (!value.is_bool()) {
+    return Refuse(keyword, "can be enforced as true or false only, not as a schema");
   }
-  return reader_.Refuse(where_,
-                        "unevaluatedProperties and unevaluatedItems can be enforced only as "
-                        "true, or as false where nothing else opens the schema");
+  if (!value.get_bool() && !alone) {
+    return Refuse(keyword,
+                  "cannot be enforced beside other schemas for the same value that name members "
+                  "or items; put it where the allOf or $ref stands, not below");
+  }
+  return {};
+}
+
+Status KeywordReader::UnevaluatedItems(const json::value& value) {
+  const ArrayShape& array = shape_.array;
+  return Unevaluated("unevaluatedItems", value, array.prefix.empty() && !array.items);
+}
+
+Status KeywordReader::UnevaluatedProperties(const json::value& value) {
+  const ObjectShape& object = shape_.object;
+  return Unevaluated("unevaluatedProperties", value,
+                     object.properties.empty() && !object.additional && !object.pattern_property);
+}
+
+// What the schemas before say of members that they do not name holds for those of the pattern too.
+Status KeywordReader::PatternProperties(const json::object& list, bool alone) {
+  ObjectShape& shape = shape_.object;
+  if (!alone || list.size() > 1 || shape.pattern_property || !shape.properties.empty()) {
+    return Refuse("patternProperties",
+                  "can be enforced for one pattern, without properties and additionalProperties");
+  }
+  for (const auto& member : list) {
+    const std::string key(member.key());
+    VIVACE_ASSIGN(SchemaRef sub, Sub(At("patternProperties") + "/" + Escaped(key), member.value()));
+    Schemas schemas{std::move(sub)};
+    if (shape.additional) {
+      schemas.insert(schemas.end(), shape.additional->begin(), shape.additional->end());
+    }
+    shape.pattern_property.emplace(key, std::move(schemas));
+  }
+  return {};
 }
 
 // The members' schemas of this object and of the shape so far hold together: a member that one
@@ -414,20 +449,9 @@ Status KeywordReader::Objects() {
     const json::object* list = patterns->if_object();
     if (list == nullptr) return Refuse("patternProperties", "must be an object of schemas");
     const bool alone =
-        list->size() <= 1 && !shape.pattern_property && shape.properties.empty() &&
         (named == nullptr || named->empty()) &&
         (additional == nullptr || (additional->is_bool() && !additional->get_bool()));
-    if (!alone) {
-      return Refuse("patternProperties",
-                    "can be enforced for one pattern, without properties and "
-                    "additionalProperties");
-    }
-    for (const auto& member : *list) {
-      const std::string key(member.key());
-      VIVACE_ASSIGN(SchemaRef sub,
-                    Sub(At("patternProperties") + "/" + Escaped(key), member.value()));
-      shape.pattern_property.emplace(key, Schemas{std::move(sub)});
-    }
+    if (!list->empty()) VIVACE_RETURN_IF_ERROR(PatternProperties(*list, alone));
   } else if (shape.pattern_property && named != nullptr && !named->empty()) {
     return Refuse("properties", "cannot be enforced together with patternProperties");
   }
@@ -435,6 +459,8 @@ Status KeywordReader::Objects() {
     for (auto& [name, schemas] : shape.properties) {
       if (named == nullptr || !named->contains(name)) schemas.push_back(*others);
     }
+    const bool own_pattern = patterns != nullptr && !patterns->get_object().empty();
+    if (shape.pattern_property && !own_pattern) shape.pattern_property->second.push_back(*others);
   }
   if (named != nullptr) {
     for (const auto& member : *named) {

@@ -57,7 +57,10 @@ class KeywordReader {
   Status Required(const json::value& value);
   Status PropertyNames(const json::value& value);
   Status UniqueItems(const json::value& value);
-  Status Unevaluated(const json::value& value);
+  Status UnevaluatedItems(const json::value& value);
+  Status UnevaluatedProperties(const json::value& value);
+  Status Unevaluated(std::string_view keyword, const json::value& value, bool alone);
+  Status PatternProperties(const json::object& list, bool alone);
   Status Objects();
   Status Arrays();
   Status CheckRanges() const;

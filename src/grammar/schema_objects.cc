@@ -57,6 +57,15 @@ std::string KeyRest(std::vector<std::u32string_view> names, size_t depth, EbnfWr
 
 }  // namespace
 
+Result<Expression> SchemaWriter::MemberText(const std::string& name, const Schemas& schemas) {
+  if (tags_ != nullptr) return Argument(name, schemas);
+  VIVACE_ASSIGN(const Expression value, Value(schemas));
+  if (!value) return Expression();
+  std::string key;
+  AppendJsonString(key, name);
+  return Expression(Seq({Literal(key + ":"), "[ ]?", *value}));
+}
+
 // The properties, in order, and required names that are no property. Nothing: a required one can
 // have no value.
 Result<std::optional<std::vector<SchemaWriter::Member>>> SchemaWriter::Members(const Shape& shape) {
@@ -64,11 +73,9 @@ Result<std::optional<std::vector<SchemaWriter::Member>>> SchemaWriter::Members(c
   std::vector<Member> members;
   const auto add = [&](const std::string& name, const Schemas& schemas,
                        bool required) -> Result<bool> {
-    VIVACE_ASSIGN(const Expression value, Value(schemas));
-    if (!value) return !required;
-    std::string key;
-    AppendJsonString(key, name);
-    members.push_back({Seq({Literal(key + ":"), "[ ]?", *value}), required});
+    VIVACE_ASSIGN(Expression member, MemberText(name, schemas));
+    if (!member) return !required;
+    members.push_back({std::move(*member), required});
     return true;
   };
   for (const auto& [name, schemas] : object.properties) {
@@ -130,6 +137,7 @@ Result<std::string> SchemaWriter::OtherKey(const Shape& shape) {
 
 Result<Expression> SchemaWriter::OtherMember(const Shape& shape) {
   const ObjectShape& object = shape.object;
+  if (tags_ != nullptr) return OtherArgument(shape);
   if (object.pattern_property) {
     const auto& [text, schemas] = *object.pattern_property;
     auto pattern = ParsePattern(text, reader_.field());
@@ -164,7 +172,8 @@ std::string SchemaWriter::MemberChain(const ObjectShape& object, const std::vect
   for (size_t i = members.size() + 1; i-- > 0;) {
     for (int64_t count = cap; count >= 0; --count) {
       const bool full = object.max != kUnbounded && count >= object.max;
-      const std::string comma = count == 0 ? std::string(kEmptyExpression) : "comma";
+      const char* between = tags_ == nullptr ? "comma" : "gap";
+      const std::string comma = count == 0 ? std::string(kEmptyExpression) : between;
       std::vector<std::string> options;
       if (i == members.size()) {
         if (count >= object.min) options.emplace_back(kEmptyExpression);
@@ -195,10 +204,15 @@ Result<Expression> SchemaWriter::Object(const Shape& shape) {
   if (object.names && !object.properties.empty()) {
     return reader_.Refuse(shape.where, "propertyNames cannot be enforced together with properties");
   }
+  if (object.names && object.pattern_property) {
+    return reader_.Refuse(shape.where,
+                          "propertyNames cannot be enforced together with patternProperties; say "
+                          "in the pattern which names may be");
+  }
   const bool plain = object.properties.empty() && object.required.empty() && !object.additional &&
                      !object.pattern_property && !object.names && object.min == 0 &&
                      object.max == kUnbounded && !object.closed;
-  if (plain) return Expression("object");
+  if (plain && tags_ == nullptr) return Expression("object");
   VIVACE_ASSIGN(const auto members, Members(shape));
   VIVACE_ASSIGN(const Expression other, OtherMember(shape));
   const auto required = static_cast<int64_t>(object.required.size());
@@ -221,6 +235,7 @@ Result<Expression> SchemaWriter::Object(const Shape& shape) {
                           "required, minProperties, maxProperties and the properties "
                           "leave no valid object");
   }
+  if (tags_ != nullptr) return Expression(chain);
   return Expression(Seq({Literal("{"), "ws", chain, "ws", Literal("}")}));
 }
 

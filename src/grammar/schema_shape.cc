@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/limits.h"
 #include "grammar/schema_keywords.h"
@@ -9,7 +10,11 @@
 namespace vivace::grammar {
 namespace {
 
-constexpr int kDisjointDepth = 4;
+constexpr int kDisjointDepth = 4;  // of members within members that a proof looks at
+constexpr size_t kMostProofSteps = 1'000'000;
+constexpr size_t kMembersPerNode = 64;  // of a shape that is handed on, for limits::kMaxSchemaNodes
+
+const json::value kFalse(false);
 
 // The part of a $ref behind "#", percent-decoded.
 std::string PercentDecoded(std::string_view text) {
@@ -61,6 +66,11 @@ const json::value* Find(const json::value& root, std::string_view pointer) {
 
 bool IsFalse(const json::value& schema) { return schema.is_bool() && !schema.get_bool(); }
 
+bool SaysFalse(const json::object& schema, std::string_view keyword) {
+  const json::value* value = schema.if_contains(keyword);
+  return value != nullptr && IsFalse(*value);
+}
+
 // A shape that contradictions have left without any value.
 bool Empty(const Shape& shape) {
   return shape.types == 0 || (shape.values && shape.values->empty());
@@ -73,6 +83,39 @@ bool RangesDisjoint(const Shape& a, const Shape& b) {
            (x.lower->value == y.upper->value && (x.lower->strict || y.upper->strict));
   };
   return above(a, b) || above(b, a);
+}
+
+bool ClosedTo(const ObjectShape& object, const std::string& name) {
+  const bool named =
+      std::ranges::any_of(object.properties, [&](const auto& p) { return p.first == name; });
+  return !named && object.additional && !object.pattern_property &&
+         std::ranges::any_of(*object.additional, [](const auto& s) { return IsFalse(*s.schema); });
+}
+
+Schemas SchemasOf(const ObjectShape& object, const std::string& name) {
+  for (const auto& [known, schemas] : object.properties) {
+    if (known == name) return schemas;
+  }
+  return object.pattern_property ? Schemas{} : object.additional.value_or(Schemas{});
+}
+
+// The one value that schemas leave, where one of them says so itself.
+const json::value* Pinned(const Schemas& schemas) {
+  for (const SchemaRef& schema : schemas) {
+    const json::object* object = schema.schema->if_object();
+    if (object == nullptr) continue;
+    if (const json::value* value = object->if_contains("const")) return value;
+    const json::value* list = object->if_contains("enum");
+    if (list != nullptr && list->is_array() && list->get_array().size() == 1) {
+      return &list->get_array()[0];
+    }
+  }
+  return nullptr;
+}
+
+bool PinnedApart(const Schemas& a, const Schemas& b) {
+  const json::value *of_a = Pinned(a), *of_b = Pinned(b);
+  return of_a != nullptr && of_b != nullptr && !SameJson(*of_a, *of_b);
 }
 
 bool CountsDisjoint(int64_t min_a, int64_t max_a, int64_t min_b, int64_t max_b) {
@@ -170,11 +213,24 @@ Result<SchemaReader::Shapes> SchemaReader::ApplyAll(const SchemaRef& schema, Sha
 }
 
 Result<SchemaReader::Shapes> SchemaReader::Apply(const SchemaRef& schema, Shape shape) {
-  if (++nodes_ > limits::kMaxSchemaNodes) {
+  nodes_ += 1 + shape.weight() / kMembersPerNode;
+  if (nodes_ > limits::kMaxSchemaNodes) {
     return Refuse(schema.where, fmt::format("the schema is too large: more than {} schemas are met "
                                             "while it is read",
                                             limits::kMaxSchemaNodes));
   }
+  if (depth_ >= limits::kMaxSchemaDepth) {
+    return Refuse(schema.where, fmt::format("more than {} schemas lead to each other by $ref, "
+                                            "allOf, anyOf and oneOf",
+                                            limits::kMaxSchemaDepth));
+  }
+  ++depth_;
+  auto shapes = ApplyWithin(schema, std::move(shape));
+  --depth_;
+  return shapes;
+}
+
+Result<SchemaReader::Shapes> SchemaReader::ApplyWithin(const SchemaRef& schema, Shape shape) {
   if (schema.schema->is_bool()) {
     return IsFalse(*schema.schema) ? Shapes{} : Shapes{std::move(shape)};
   }
@@ -202,6 +258,15 @@ Result<SchemaReader::Shapes> SchemaReader::Apply(const SchemaRef& schema, Shape 
   }
   if (object.contains("oneOf")) {
     VIVACE_ASSIGN(shapes, ApplyOptions(schema, "oneOf", true, std::move(shapes)));
+  }
+  // All that names members or items has been read: where nothing opened the shape, it is shut now.
+  for (Shape& one : shapes) {
+    if (SaysFalse(object, "unevaluatedProperties") && !one.object.additional) {
+      one.object.additional = {{&kFalse, schema.where + "/unevaluatedProperties"}};
+    }
+    if (SaysFalse(object, "unevaluatedItems") && !one.array.items) {
+      one.array.items = {{&kFalse, schema.where + "/unevaluatedItems"}};
+    }
   }
   return shapes;
 }
@@ -249,7 +314,7 @@ Result<SchemaReader::Shapes> SchemaReader::ApplyOptions(const SchemaRef& schema,
   }
   Shapes out;
   for (size_t i = 0; i < options.size(); ++i) {
-    for (size_t j = 0; one_only && j < i; ++j) {
+    for (size_t j = 0; one_only && !proving_ && j < i; ++j) {
       VIVACE_ASSIGN(const bool apart, Disjoint(options[i], options[j], 0));
       if (!apart) {
         return Refuse(where, fmt::format("a value could be of options {} and {} at once, which "
@@ -273,8 +338,10 @@ Result<bool> SchemaReader::Disjoint(const Shapes& a, const Shapes& b, int depth)
   return true;
 }
 
-// Whether it is proven that no value has both shapes.
 Result<bool> SchemaReader::Disjoint(const Shape& a, const Shape& b, int depth) {
+  const auto size = [](const auto& values) { return values ? values->size() : size_t{1}; };
+  proof_steps_ += 1 + size(a.values) * size(b.values) / 16;
+  if (proof_steps_ > kMostProofSteps) return false;
   const auto none_admitted = [](const Shape& values, const Shape& other) {
     return std::ranges::none_of(*values.values, [&](const json::value* value) {
       if (other.values && std::ranges::none_of(*other.values, [&](const json::value* v) {
@@ -293,33 +360,55 @@ Result<bool> SchemaReader::Disjoint(const Shape& a, const Shape& b, int depth) {
   if (CountsDisjoint(a.array.min, a.array.max, b.array.min, b.array.max)) common &= ~kArray;
   if (common == 0) return true;
   if (common != kObject || depth >= kDisjointDepth) return false;
-  const auto closed_to = [](const ObjectShape& object, const std::string& name) {
-    const bool named =
-        std::ranges::any_of(object.properties, [&](const auto& p) { return p.first == name; });
-    return !named && object.additional &&
-           std::ranges::any_of(*object.additional,
-                               [](const auto& s) { return IsFalse(*s.schema); });
-  };
-  const auto schemas_of = [](const ObjectShape& object, const std::string& name) {
-    for (const auto& [known, schemas] : object.properties) {
-      if (known == name) return schemas;
+  return ObjectsDisjoint(a.object, b.object, depth);
+}
+
+// By one member: that one requires and the other rules out, or that can have no value in both. What
+// is cheap to see comes first: members pinned to constants (the tag of a union), then those that
+// differ by themselves, and at last by members of theirs.
+Result<bool> SchemaReader::ObjectsDisjoint(const ObjectShape& a, const ObjectShape& b, int depth) {
+  proof_steps_ += (a.required.size() + b.required.size()) *
+                  (1 + (a.properties.size() + b.properties.size()) / 16);
+  if (proof_steps_ > kMostProofSteps) return false;
+  for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    if (std::ranges::any_of(one->required,
+                            [&](const auto& name) { return ClosedTo(*other, name); })) {
+      return true;
     }
-    return object.additional.value_or(Schemas{});
-  };
-  std::set<std::string> names = a.object.required;
-  names.insert(b.object.required.begin(), b.object.required.end());
-  for (const std::string& name : names) {
-    const bool in_a = a.object.required.contains(name), in_b = b.object.required.contains(name);
-    if ((in_a && closed_to(b.object, name)) || (in_b && closed_to(a.object, name))) return true;
-    if (!in_a || !in_b) continue;
-    const Schemas of_a = schemas_of(a.object, name), of_b = schemas_of(b.object, name);
+  }
+  std::vector<std::pair<Schemas, Schemas>> both;
+  for (const std::string& name : a.required) {
+    if (!b.required.contains(name)) continue;
+    Schemas of_a = SchemasOf(a, name), of_b = SchemasOf(b, name);
     if (of_a.empty() || of_b.empty()) continue;
-    VIVACE_ASSIGN(const Shapes shapes_a, Read(of_a));
-    VIVACE_ASSIGN(const Shapes shapes_b, Read(of_b));
-    VIVACE_ASSIGN(const bool apart, Disjoint(shapes_a, shapes_b, depth + 1));
-    if (apart) return true;
+    if (PinnedApart(of_a, of_b)) return true;
+    both.emplace_back(std::move(of_a), std::move(of_b));
+  }
+  for (const int next : {kDisjointDepth, depth + 1}) {
+    for (const auto& [of_a, of_b] : both) {
+      VIVACE_ASSIGN(const Shapes* shapes_a, ReadMember(of_a));
+      VIVACE_ASSIGN(const Shapes* shapes_b, ReadMember(of_b));
+      VIVACE_ASSIGN(const bool apart, Disjoint(*shapes_a, *shapes_b, next));
+      if (apart) return true;
+    }
+    if (depth + 1 == kDisjointDepth) break;  // the same again
   }
   return false;
+}
+
+Result<const SchemaReader::Shapes*> SchemaReader::ReadMember(const Schemas& schemas) {
+  std::vector<const json::value*> key;
+  for (const SchemaRef& schema : schemas) key.push_back(schema.schema);
+  if (const auto found = members_.find(key); found != members_.end()) return &found->second;
+  // A member is something in between, and what it refers to may be open around it.
+  std::vector<const json::value*> outer;
+  outer.swap(open_refs_);
+  const bool proving = std::exchange(proving_, true);
+  auto shapes = Read(schemas);
+  proving_ = proving;
+  outer.swap(open_refs_);
+  if (!shapes) return tl::unexpected<Error>(std::move(shapes.error()));
+  return &members_.emplace(std::move(key), std::move(*shapes)).first->second;
 }
 
 }  // namespace vivace::grammar

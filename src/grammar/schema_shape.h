@@ -5,12 +5,17 @@
 // pointer to where it stands: nothing is passed over. Draft 2020-12, with the older spellings of
 // arrays (`items` as a list) and OpenAPI's `nullable`.
 //
-// Cost: bounded by limits::kMaxSchemaNodes and kMaxSchemaVariants. A reader serves one schema, on
-// one thread; the schema outlives it.
+// That no value has two options of a oneOf at once must be proven. In a proof a oneOf counts as an
+// anyOf, which allows more, so that what is proven holds, and proofs do not lead to further ones.
+//
+// Cost: bounded by limits::kMaxSchemaNodes and kMaxSchemaVariants, a proof's by kMostProofSteps.
+// Stack: schemas that hold for one value (of $ref, allOf, anyOf, oneOf and the proofs within) are
+// kMaxSchemaDepth deep at most. A reader serves one schema, on one thread; the schema outlives it.
 #pragma once
 
 #include <boost/json.hpp>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -79,6 +84,12 @@ struct Shape {
   ObjectShape object;
   std::string where;  // for errors about the whole
 
+  // What it costs to copy, in members.
+  size_t weight() const {
+    return object.properties.size() + object.required.size() + array.prefix.size() +
+           (values ? values->size() / 8 : 0);
+  }
+
   // The types it means: those it names, or where it names none, those its keywords speak of.
   TypeBits meant() const { return types_given || mentioned == 0 ? types : types & mentioned; }
 };
@@ -101,17 +112,26 @@ class SchemaReader {
   using Shapes = std::vector<Shape>;
 
   Result<Shapes> Apply(const SchemaRef& schema, Shape shape);
+  Result<Shapes> ApplyWithin(const SchemaRef& schema, Shape shape);
   Result<Shapes> ApplyAll(const SchemaRef& schema, Shapes shapes);
   Result<Shapes> ApplyRef(const SchemaRef& schema, const json::value& ref, Shapes shapes);
   Result<Shapes> ApplyOptions(const SchemaRef& schema, const char* keyword, bool one_only,
                               Shapes shapes);
+  // Whether it is proven that no value has a shape of both.
   Result<bool> Disjoint(const Shapes& a, const Shapes& b, int depth);
   Result<bool> Disjoint(const Shape& a, const Shape& b, int depth);
+  Result<bool> ObjectsDisjoint(const ObjectShape& a, const ObjectShape& b, int depth);
+  // The shapes of a member, for a proof.
+  Result<const Shapes*> ReadMember(const Schemas& schemas);
 
   const json::value& root_;
   std::string field_;
   size_t nodes_ = 0;
-  std::vector<const json::value*> open_refs_;
+  size_t proof_steps_ = 0;
+  int depth_ = 0;  // of Apply within Apply
+  bool proving_ = false;
+  std::vector<const json::value*> open_refs_;  // without a member or item in between
+  std::map<std::vector<const json::value*>, Shapes> members_;  // that proofs have read
 };
 
 // Which bits a JSON value has.

@@ -170,19 +170,23 @@ Result<Expression> SchemaWriter::Numbers(const Shape& shape) {
   return NumberRange(shape.lower, shape.upper);
 }
 
-Result<Expression> SchemaWriter::String(const Shape& shape) {
+Result<std::optional<Pattern>> SchemaWriter::PatternOf(const Shape& shape) const {
   if (shape.pattern && shape.format) {
     return reader_.Refuse(shape.where, "pattern and format cannot be enforced together");
   }
   if (shape.pattern) {
     auto pattern = ParsePattern(*shape.pattern, reader_.field());
     if (!pattern) return reader_.Refuse(shape.where + "/pattern", pattern.error().message);
-    return StringOf(shape, *pattern);
+    return std::optional<Pattern>(std::move(*pattern));
   }
-  if (shape.format) {
-    VIVACE_ASSIGN(const Pattern pattern, ParsePattern(FormatPattern(*shape.format), "format"));
-    return StringOf(shape, pattern);
-  }
+  if (!shape.format) return std::optional<Pattern>();
+  VIVACE_ASSIGN(Pattern pattern, ParsePattern(FormatPattern(*shape.format), "format"));
+  return std::optional<Pattern>(std::move(pattern));
+}
+
+Result<Expression> SchemaWriter::String(const Shape& shape) {
+  VIVACE_ASSIGN(const std::optional<Pattern> pattern, PatternOf(shape));
+  if (pattern) return StringOf(shape, *pattern);
   if (shape.min_length == 0 && shape.max_length == kUnbounded) return Expression("string");
   for (const int64_t length : {shape.min_length, shape.max_length}) {
     if (length > limits::kMaxGrammarRepeat) {
@@ -208,8 +212,8 @@ std::string SchemaWriter::Counted(std::vector<std::string> before, const std::st
 }
 
 // Lengths beside a pattern hold where they follow from it, or where it repeats one set.
-Result<Expression> SchemaWriter::StringOf(const Shape& shape, const Pattern& given) {
-  Pattern pattern = given;
+Result<std::optional<Pattern>> SchemaWriter::WithLengths(const Shape& shape,
+                                                         Pattern pattern) const {
   const Lengths lengths = LengthsOf(pattern);
   const int64_t min = shape.min_length, max = shape.max_length;
   const bool fits_max = max == kUnbounded || (lengths.max != kUnbounded && lengths.max <= max);
@@ -221,11 +225,18 @@ Result<Expression> SchemaWriter::StringOf(const Shape& shape, const Pattern& giv
     }
     pattern.min = std::max(pattern.min, min);
     if (!fits_max) pattern.max = max;
-    if (pattern.max != kUnbounded && pattern.min > pattern.max) return Expression();
+    if (pattern.max != kUnbounded && pattern.min > pattern.max) return std::optional<Pattern>();
     if (pattern.min > limits::kMaxGrammarRepeat || pattern.max > limits::kMaxGrammarRepeat) {
       return reader_.Refuse(shape.where, "lengths of a string are too large to be enforced");
     }
   }
+  return std::optional<Pattern>(std::move(pattern));
+}
+
+Result<Expression> SchemaWriter::StringOf(const Shape& shape, const Pattern& given) {
+  VIVACE_ASSIGN(std::optional<Pattern> fitting, WithLengths(shape, given));
+  if (!fitting) return Expression();
+  Pattern pattern = std::move(*fitting);
   std::vector<Pattern> parts;
   if (pattern.kind == Pattern::Kind::kConcat) {
     parts = std::move(pattern.parts);

@@ -1,5 +1,6 @@
 // The fewest tokens that spell a text, counted from its end: whatever is put in front of a text
 // leaves the count of what stands behind it as it is, so that texts which end alike share the work.
+// A token that a grammar names by its id stands in the text as named_token::Append writes it.
 // One thread at a time. Setting a text takes about a microsecond for each byte that is new.
 #pragma once
 
@@ -12,6 +13,15 @@
 #include "grammar/vocabulary.h"
 
 namespace vivace::grammar {
+
+// A byte that UTF-8 does not have, and the id in digits of seven bits.
+namespace named_token {
+inline constexpr char kMark = '\xFF';
+inline constexpr size_t kBytes = 5;
+void Append(TokenId token, std::string* text);
+// -1: none stands there.
+TokenId At(std::string_view text, size_t start);
+}  // namespace named_token
 
 class TokenSpelling {
  public:

@@ -39,6 +39,18 @@ bool Tracker::AdvanceAll(std::string_view bytes) {
   return true;
 }
 
+int32_t Tracker::AdvanceToken(TokenId token, std::string_view bytes) {
+  const auto count = static_cast<int32_t>(bytes.size());
+  const bool spelled = (count > 0 || !automaton_->names_tokens()) && AdvanceAll(bytes);
+  if (!automaton_->names_tokens()) return spelled ? count : kLost;
+  if (spelled) Pop(count);
+  const bool named = AdvanceAtomicToken(token);
+  if (named) FindBehind();
+  if (named && spelled) Pop(1);
+  if (named) return spelled ? kLost : 1;
+  return spelled && AdvanceAll(bytes) ? count : kLost;
+}
+
 const Tracker::Behind* Tracker::BehindOf(int32_t rule, int32_t position) const {
   const auto row = static_cast<size_t>(position);
   const size_t end = row + 1 < begin_.size() ? begin_[row + 1] : behind_.size();

@@ -24,6 +24,10 @@ class Tracker : private xgrammar::EarleyParser {
   bool Advance(uint8_t byte);
   void Pop(int32_t count);
   bool AdvanceAll(std::string_view bytes);  // all or nothing
+  // By a token of these bytes, or one that the grammar names: what Pop takes to undo it. kLost: it
+  // may not follow, or is both its bytes and named, and only one of these ways could be followed.
+  static constexpr int32_t kLost = -1;
+  int32_t AdvanceToken(TokenId token, std::string_view bytes);
 
   // The output is complete as it is; more may follow unless Finished.
   bool Complete() const { return IsCompleted(); }

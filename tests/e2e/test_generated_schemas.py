@@ -102,7 +102,8 @@ class Generator:
         kind = rng.random()
         if kind < 0.1:
             made["patternProperties"] = {"^k[0-9]{1,2}$": self.any(depth)}
-            made["additionalProperties"] = False
+            made |= rng.choice([{"additionalProperties": False}, {"unevaluatedProperties": False},
+                                {"allOf": [{"additionalProperties": rng.choice([True, {"type": "integer"}])}]}])
         elif kind < 0.2:
             made["propertyNames"] = rng.choice([{"pattern": "^[a-c]{1,3}$"}, {"maxLength": 4}, {"enum": ["x", "y"]}])
             made["additionalProperties"] = self.any(depth)
@@ -112,6 +113,8 @@ class Generator:
             made["required"] = [name for name in names if maybe(rng, 0.5)]
             if maybe(rng, 0.5):
                 made["additionalProperties"] = rng.choice([False, True, self.any(min(depth, 1))])
+            elif maybe(rng, 0.3):
+                made["unevaluatedProperties"] = False
             if names and maybe(rng, 0.3):
                 made["minProperties"] = 1
             if maybe(rng, 0.3):
@@ -126,6 +129,8 @@ class Generator:
         if maybe(rng, 0.3):
             made["prefixItems"] = [self.any(depth) for _ in range(rng.randint(1, 2))]
             low = min(low, len(made["prefixItems"]))
+            if maybe(rng, 0.5):
+                made["unevaluatedItems"] = False
         if maybe(rng, 0.5):
             made["minItems"] = low
         if maybe(rng, 0.6):
@@ -143,13 +148,22 @@ class Generator:
                            "required": ["kind"]} for kind in ("x", "y")]}
 
     def all_of(self, depth):
-        return {"allOf": [{"type": "object", "properties": {"p": self.any(depth)}, "required": ["p"]},
+        if maybe(self.rng, 0.3):  # one branch rules out what the other's pattern names
+            return {"type": "object", "allOf": self.rng.sample([
+                {"patternProperties": {"^[a-z]$": self.any(min(depth, 1))}}, {"additionalProperties": False}], 2)}
+        shut = {"unevaluatedProperties": False} if maybe(self.rng, 0.5) else {}
+        return shut | {"allOf": [{"type": "object", "properties": {"p": self.any(depth)}, "required": ["p"]},
                           {"properties": {"q": self.any(depth)}}]}
 
     def reference(self, depth):
         name = f"d{len(self.defs)}"
         self.defs[name] = {}
-        if maybe(self.rng, 0.3):
+        if maybe(self.rng, 0.2):  # a union whose options lead back to it
+            again = {"$ref": f"#/$defs/{name}"}
+            self.defs[name] = {"oneOf": [{"type": "null"}] + [
+                {"type": "object", "properties": {"child": again, "type": {"const": kind}}, "required": ["child", "type"]}
+                for kind in "ab"]}
+        elif maybe(self.rng, 0.3):
             self.defs[name] = {"type": "object", "properties": {
                 "v": self.any(min(depth, 1)), "next": {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": "null"}]}},
                 "required": ["v"]}

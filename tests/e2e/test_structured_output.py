@@ -195,6 +195,26 @@ def test_hostile_grammars_do_not_stop_the_server(mini):
     assert text_of(ask(mini, guided_choice=["still here"])) == "still here"
 
 
+def recursive_union(tag):
+    """A union whose options have the union as a member, as pydantic writes a discriminated one."""
+    again = {"oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}, {"type": "null"}]}
+    return again | {"$defs": {name: {"type": "object", "properties": {"child": again, tag: {"const": name}},
+                                     "required": ["child", tag]} for name in "AB"}}
+
+
+@pytest.mark.parametrize("tag", ["type", "a_tag"])
+def test_recursive_unions_are_served(mini, tag):
+    schema = recursive_union(tag)
+    jsonschema.validate(json.loads(text_of(ask(mini, max_tokens=100, response_format=schema_format(schema)))), schema)
+
+
+def test_long_chains_of_references_do_not_stop_the_server(mini):
+    defs = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(7000)} | {"d7000": {}}
+    answer = ask(mini, response_format=schema_format({"$ref": "#/$defs/d0", "$defs": defs}))
+    assert answer.status_code == 400 and "lead to each other" in answer.json()["error"]["message"]
+    assert text_of(ask(mini, guided_choice=["still here"])) == "still here"
+
+
 # Schemas of many kinds, made from a seed; what is answered is valid, what cannot be enforced is a 400.
 def made_schema(random, depth=0):
     kinds = ["string", "integer", "number", "boolean", "enum", "null"] + (["object", "array", "anyOf", "type"] if depth < 3 else [])

@@ -2,6 +2,7 @@
 
 import json
 
+import jsonschema
 import pytest
 from conftest import MODEL, need
 
@@ -113,6 +114,39 @@ def test_required_calls_whatever_the_model_thinks(hermes):
     assert len(one.choices[0].message.tool_calls) == 1 and one.choices[0].finish_reason == "tool_calls"
     assert streamed(client.chat.completions.create(stream=True, parallel_tool_calls=False, **hot)) == whole(one)
     check_calls(client.chat.completions.create(**hot).choices[0].message)
+
+
+# A template is known by its marks, and then the model writes calls so.
+TAGS = {"qwen3_coder": "<function= <parameter=", "glm": "<tool_call> <arg_key>", "minimax": "<minimax:tool_call>",
+        "deepseek_v3_2": "｜DSML｜ function_calls", "gemma4": "<|tool_call> <tool_call|>"}
+PLAIN = {"type": "object", "properties": {"few": {"type": "integer", "minimum": 3, "maximum": 9},
+                                          "unit": {"enum": ["C", "F"]}}, "required": ["few", "unit"]}
+RICH = {"type": "object", "properties": {"n": {"type": "number", "multipleOf": 5, "minimum": 0, "maximum": 50},
+                                         "code": {"type": "string", "pattern": "^[a-c]{2}$", "maxLength": 2}}, "required": ["n", "code"]}
+
+
+@pytest.mark.parametrize("form", TAGS)
+def test_arguments_of_every_spelling_obey_their_schema(make_server, mini_model, tmp_path, form):
+    path = tmp_path / "marks.jinja"
+    path.write_text("{% if tools %}{{ '" + TAGS[form] + "' }}{% endif %}{{ messages[-1].content }}")
+    server = make_server(mini_model, "--chat-template", path, "--served-model-name", "m", "--max-model-len", 512)
+
+    def answer(schema, seed):
+        tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+        return server.post("/v1/chat/completions", {
+            "model": "m", "messages": HI, "tools": [tool], "tool_choice": "required", "temperature": 1.5, "seed": seed,
+            "max_tokens": 300, "parallel_tool_calls": False})
+
+    for schema in (PLAIN, RICH):
+        for seed in range(2):
+            got = answer(schema, seed)
+            if form == "gemma4" and schema is RICH:
+                assert got.status_code == 400 and "multipleOf" in got.json()["error"]["message"]
+                continue
+            assert got.status_code == 200, got.text
+            calls = got.json()["choices"][0]["message"]["tool_calls"]
+            assert len(calls) == 1
+            jsonschema.validate(json.loads(calls[0]["function"]["arguments"]), schema)
 
 
 ANTHROPIC = [{"name": tool["function"]["name"], "input_schema": tool["function"]["parameters"]} for tool in SHORT]

@@ -20,6 +20,7 @@ using testing::ServiceTest;
 class AnyOutput final : public CompiledGrammar {
  public:
   int32_t shortest_tokens() const override { return 1; }
+  size_t output_bytes() const override { return 0; }
   std::unique_ptr<TokenConstraint> NewConstraint(const ConstraintOptions&) const override {
     return nullptr;
   }
