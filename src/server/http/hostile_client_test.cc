@@ -161,7 +161,8 @@ TEST(HostileClient, RefusalsOfTheHeadKnowTheOrigin) {
       {head + "oRiGiN:http://p\r\nContent-Length: x\r\n\r\n", "x-origin: <http://p>"},
       {head + "Origin: http://p\r\nX: " + std::string(limits::kMaxHeaderBytes, 'x'),
        "x-origin: <http://p>"},
-      {head + "Origin: http://p\r\nTransfer-Encoding: chunked\r\n\r\nx", "x-origin: <http://p>"},
+      {head + "Origin: http://p\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+       "x-origin: <http://p>"},
       {head + "Origin: a b\r\nContent-Length: 1001\r\n\r\n", "x-origin: <>"},
       {head + "Content-Length: 1001\r\n\r\n", "x-origin: <>"}};
   for (const auto& [request, header] : cases) {

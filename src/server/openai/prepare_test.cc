@@ -86,7 +86,7 @@ TEST(Clamp, TheContextCutsTheAnswer) {
 
 TEST(Length, MinusOneIsTheRestOfTheContext) {
   const ServedModel model = GapModel({}, false);
-  for (const char* name : {"max_tokens", "n_predict"}) {
+  for (const char* name : {"max_completion_tokens", "n_predict"}) {
     const auto prepared = PrepareGeneration(
         kCompletions, fmt::format(R"({{"prompt":"a","min_tokens":2,"{}":-1}})", name), model);
     ASSERT_TRUE(prepared) << prepared.error().message;

@@ -165,16 +165,16 @@ const ParamRow kInputRows[] = {
 
 const ParamRow kGenerationRows[] = {
     {"max_tokens", "max_new_tokens", kTexts | kMessages,
-     IntField{-1, kMaxInt32, [](P& p, int64_t v) { p.max_tokens = I32(v); }},
+     IntField{0, kMaxInt32, [](P& p, int64_t v) { p.max_tokens = I32(v); }},
      "16 for completions, the rest of the context for chat",
-     "Most tokens of output; cut to what the context leaves, and reported then. -1: what the "
-     "context leaves. 0 only with echo. Required by /v1/messages."},
+     "Most tokens of output; cut to what the context leaves, and reported then. 0 only "
+     "with echo. Required by /v1/messages."},
     {"max_output_tokens", "", kResponses,
      IntField{1, kMaxInt32, [](P& p, int64_t v) { p.max_tokens = I32(v); }},
      "the rest of the context", "Most tokens of output; cut and reported likewise."},
     {"max_completion_tokens", "n_predict", kTexts,
      IntField{-1, kMaxInt32, [](P& p, int64_t v) { p.max_completion_tokens = I32(v); }},
-     "max_tokens", "The same; wins over max_tokens."},
+     "max_tokens", "The same; wins over max_tokens. -1: what the context leaves."},
     {"min_tokens", "min_new_tokens", kGenerate,
      IntField{0, kMaxInt32, [](P& p, int64_t v) { p.sampling.min_tokens = I32(v); }}, "0",
      "Before this many tokens nothing ends the output: EOS and stop ids cannot be drawn, stop "

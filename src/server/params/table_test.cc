@@ -171,7 +171,7 @@ TEST(ParamTable, NeutralValuesPass) {
       {kChat, {{"length_penalty", 1.0}}},
       {kCompletions, {{"length_penalty", 1}}},
       {kCompletions, {{"n_predict", -1}}},
-      {kChat, {{"max_tokens", -1}, {"min_tokens", 3}}}};
+      {kChat, {{"n_predict", -1}, {"min_tokens", 3}}}};
   for (const auto& [endpoint, body] : bodies) {
     const auto params = Parse(endpoint, body);
     ASSERT_TRUE(params) << params.error().message;
@@ -365,7 +365,7 @@ TEST(CombineParams, RefusesWhatDoesNotGoTogether) {
       {kChat, R"({"stream":true,"stream_options":{"continuous_usage_stats":true}})",
        "stream_options.continuous_usage_stats"},
       {kChat, R"({"logprobs":false,"top_logprobs":3})", "top_logprobs"},
-      {kChat, R"({"top_logprobs":0})", "top_logprobs"},
+      {kChat, R"({"top_logprobs":1})", "top_logprobs"},
       {kChat, R"({"max_tokens":0})", "max_tokens"},
       {kCompletions, R"({"max_completion_tokens":0})", "max_completion_tokens"},
       {kCompletions, R"({"max_tokens":2,"min_tokens":3})", "min_tokens"},

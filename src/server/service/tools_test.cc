@@ -260,7 +260,8 @@ TEST_F(ToolsTest, ThoughtsThatAreLeftOutAreLeftOutOfEverything) {
   Write("Hm\n</think>\n\nHi");
   const std::string members = R"("reasoning_effort":"high","include_reasoning":false,)"
                               R"("logprobs":true,"return_token_ids":true)";
-  const json::value& choice = Whole(members).at("choices").at(0);
+  const json::value whole = Whole(members);
+  const json::value& choice = whole.at("choices").at(0);
   EXPECT_EQ(NamesOf(choice.at("logprobs").at("content")), "\n\nHi");
   const json::array& ids = choice.at("token_ids").as_array();
   ASSERT_EQ(ids.size(), 5u);  // and the end

@@ -107,6 +107,7 @@ class ReaderByFirstByte : public CallReader {
   }
 
   bool Finish(PieceSink* sink) override { return inner_ != nullptr && inner_->Finish(sink); }
+  bool unclosed() const override { return inner_ != nullptr && inner_->unclosed(); }
 
  private:
   const ToolFormat& format_;
