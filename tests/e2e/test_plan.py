@@ -8,7 +8,8 @@ import pytest
 
 from conftest import BINARY, MODEL, SHARED, need
 
-FLAGS = ["--num-kv-blocks", "600", "--max-num-seqs", "8", "--threads", "2"]
+BLOCKS = 200
+FLAGS = ["--num-kv-blocks", str(BLOCKS), "--max-num-seqs", "8", "--max-num-batched-tokens", "512", "--threads", "2"]
 
 
 def plan(model, *flags):

@@ -28,7 +28,7 @@ def ids(server, request):
 @pytest.mark.parametrize("isa", TIERS)
 def test_batch_chunk_preemption_and_prefix_hit(make_server, isa):
     # The scalar tier takes minutes for more.
-    count, longest, blocks = (6, 32, 10) if isa == "reference" else (24, 64, 26)
+    count, longest, blocks = (6, 64, 10) if isa == "reference" else (24, 64, 26)
     wanted = list(requests_of(count, longest))
     base = ("--isa", isa)
     plain = make_server(need(MODEL), *base, "--no-enable-prefix-caching")

@@ -84,12 +84,13 @@ def by_sequences(result, figure):
 
 def test_a_promise_decides(mini_model, tmp_path):
     # Four users of one place wait for each other, and of eight they do not: a first token is promised between the two.
-    free, _ = grid(mini_model, tmp_path / "free")
+    answers = ("--output-len", "64")  # a wait well beyond what a busy machine adds
+    free, _ = grid(mini_model, tmp_path / "free", *answers)
     waits = by_sequences(free, "ttft_ms")
     least_of_one, most_of_eight = min(waits[1]), max(waits[8])
     assert most_of_eight < least_of_one
     promise = (least_of_one * most_of_eight) ** 0.5
-    result, _ = grid(mini_model, tmp_path / "bound", "--slo", f"p50:ttft:{promise:.3f}")
+    result, _ = grid(mini_model, tmp_path / "bound", *answers, "--slo", f"p50:ttft:{promise:.3f}")
     assert result["objective"].endswith("ms") and "p50 ttft <= " in result["objective"]
     of_one = [c for c in result["candidates"] if c["setting"]["max_num_seqs"] == 1]
     assert len(of_one) == 2 and not any(c["kept"] for c in of_one)
