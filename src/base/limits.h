@@ -64,6 +64,7 @@ inline constexpr size_t kMaxGrammarBytes = 256u << 10;    // a schema, pattern o
 inline constexpr size_t kMaxGrammarTextBytes = 4u << 20;  // what it becomes
 inline constexpr size_t kMaxGrammarChoices = 10'000;
 inline constexpr int64_t kMaxGrammarRepeat = 1'000'000;  // a count in a repeat
+inline constexpr size_t kMaxConstraintBytes = 1u << 30;  // what all outputs of a request may take
 inline constexpr int64_t kMaxGrammarShortest = 1 << 15;  // bytes of the shortest output
 inline constexpr size_t kMaxSchemaNodes = 20'000;        // schemas met while one is read
 inline constexpr size_t kMaxSchemaVariants = 256;        // ways that anyOf and oneOf multiply to

@@ -39,13 +39,14 @@ Decoded DecodeMultiByte(std::string_view text, size_t pos) {
   return {code_point, static_cast<uint8_t>(lead.more + 1), true, false};
 }
 
-bool IsValid(std::string_view text) {
-  for (size_t pos = 0; pos < text.size();) {
+size_t FirstInvalid(std::string_view text) {
+  size_t pos = 0;
+  while (pos < text.size()) {
     const Decoded c = Decode(text, pos);
-    if (!c.valid) return false;
+    if (!c.valid) break;
     pos += c.length;
   }
-  return true;
+  return pos;
 }
 
 void Append(char32_t c, std::string* out) {

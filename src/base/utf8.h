@@ -28,7 +28,9 @@ inline Decoded Decode(std::string_view text, size_t pos) {
   return DecodeMultiByte(text, pos);
 }
 
-bool IsValid(std::string_view text);
+// Where the first byte stands that is of no character; text.size(): there is none.
+size_t FirstInvalid(std::string_view text);
+inline bool IsValid(std::string_view text) { return FirstInvalid(text) == text.size(); }
 
 // Appends the encoding of a scalar value (not a surrogate, at most U+10FFFF).
 void Append(char32_t code_point, std::string* out);

@@ -2,13 +2,13 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/output_file.h"
 #include "bench/offline.h"
 #include "bench/offline_report.h"
 #include "cli/bench_commands.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/offline_setup.h"
-#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "cli/serve_options.h"
 #include "cli/traffic_flags.h"
@@ -118,10 +118,8 @@ int BenchLatency(std::span<const std::string> args) {
   if (!words) return words.error();
   StopFlag stop;
   log::Configure({.level = log::Level::kWarn});  // figures are what is wanted
-  if (!options.output_json.empty()) {
-    const Status possible = CheckOutputPath(options.output_json);
-    if (!possible) return Refuse(possible.error());
-  }
+  const Status possible = CheckOutputPath(options.output_json);
+  if (!possible) return Refuse(possible.error());
   const auto report = MeasureLatency(&options, (*words)[0], stop);
   if (!report) return RefuseOffline(report.error(), stop);
   return FinishOffline(

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
-#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "load/client/server_facts.h"
 #include "load/client/server_tokens.h"
@@ -206,7 +206,7 @@ Result<load::RunResult> LoadBench::Run(const Point& point) {
 
 Status CheckReports(const ReportOptions& options) {
   for (const std::string& path : {options.json, options.csv, options.html}) {
-    if (!path.empty()) VIVACE_RETURN_IF_ERROR(CheckOutputPath(path));
+    VIVACE_RETURN_IF_ERROR(CheckOutputPath(path));
   }
   if (!options.save_result && !options.save_detailed && options.result_filename.empty()) return {};
   std::error_code ignored;

@@ -103,11 +103,8 @@ Command BenchMaxRateCommand(BenchMaxRateOptions* options) {
 // Those of --trial-sec: a shorter trial ends before a queue has built up, and calls a rate kept
 // that is not.
 size_t RequestsOf(const BenchMaxRateOptions& o, double rate) {
-  const load::DatasetOptions& dataset = o.load.dataset;
-  const bool multi_turn = dataset.name == "multi-turn";
-  const int32_t turns = dataset.turns > 1 ? dataset.turns : multi_turn ? load::kDefaultTurns : 1;
-  const double wanted =
-      std::max(std::ceil(rate * o.trial_s), static_cast<double>(o.min_requests)) * turns;
+  const double wanted = std::max(std::ceil(rate * o.trial_s), static_cast<double>(o.min_requests)) *
+                        load::TurnsOf(o.load.dataset);
   const size_t most = o.most_prompts > 0 ? o.most_prompts : kMostTrialRequests;
   return static_cast<size_t>(std::min(wanted, static_cast<double>(most)));
 }

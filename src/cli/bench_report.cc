@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/output_file.h"
 #include "cli/bench_commands.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
-#include "cli/output_file.h"
 #include "load/compat.h"
 #include "load/report/report.h"
 #include "load/report/servers.h"

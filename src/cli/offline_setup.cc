@@ -5,8 +5,8 @@
 
 #include <utility>
 
+#include "base/output_file.h"
 #include "cli/commands.h"
-#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "engine/load_engine.h"
 #include "engine/load_plan.h"

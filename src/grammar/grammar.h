@@ -52,9 +52,6 @@ class CompiledGrammar {
       const ConstraintOptions& options) const = 0;
 };
 
-// The most that the constraints of one request may come to.
-inline constexpr size_t kMaxConstraintBytes = 1u << 30;
-
 class GrammarCompiler {
  public:
   virtual ~GrammarCompiler() = default;

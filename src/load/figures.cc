@@ -123,6 +123,8 @@ void FillSteadyState(std::span<const RequestRecord> records, Figures* f) {
   if (ns > 0) f->steady_output_throughput = tokens / f->steady_s;
 }
 
+double SendLagMs(const RequestRecord& sent) { return Millis(sent.sent_ns - sent.scheduled_ns); }
+
 struct Samples {
   std::vector<double> ttft, tpot, itl, e2el, queue, server_queue, lag;
   int64_t under_way_ns = 0;
@@ -132,10 +134,11 @@ Samples Collect(std::span<const RequestRecord> records, Figures* f) {
   Samples s;
   int64_t chunks = 0, chunked_tokens = 0;
   for (const RequestRecord& record : records) {
-    if (record.sent_ns != 0) s.lag.push_back(Millis(record.sent_ns - record.scheduled_ns));
+    const bool sent = record.sent_ns != 0;
+    if (sent) s.lag.push_back(SendLagMs(record));
     if (!Completed(record)) continue;
     if (record.server_queue_ms >= 0) s.server_queue.push_back(record.server_queue_ms);
-    if (record.sent_ns != 0) s.queue.push_back(Millis(record.sent_ns - record.scheduled_ns));
+    if (sent) s.queue.push_back(s.lag.back());
     if (!HasContent(record)) continue;
     const RequestTimes times = TimesOf(record);
     s.ttft.push_back(times.ttft_ms);
@@ -202,7 +205,7 @@ Distribution Describe(std::vector<double> values) {
 
 RequestTimes TimesOf(const RequestRecord& record) {
   RequestTimes times;
-  if (record.sent_ns != 0) times.queue_ms = Millis(record.sent_ns - record.scheduled_ns);
+  if (record.sent_ns != 0) times.queue_ms = SendLagMs(record);
   if (!Completed(record) || !HasContent(record)) return times;
   times.ttft_ms = Millis(record.first_ns - record.scheduled_ns);
   times.e2el_ms = Millis(record.last_ns - record.scheduled_ns);

@@ -14,7 +14,7 @@ double BrokenFactor(double margin) { return std::exp(2 * std::min(margin, 0.0));
 
 bool Better(const Score& a, const Score& b) {
   if (a.kept() != b.kept()) return a.kept();
-  return a.value * BrokenFactor(a.margin) > b.value * BrokenFactor(b.margin);
+  return RankOf(a) > RankOf(b);
 }
 
 size_t MiddleOf(const std::vector<Score>& scores) {

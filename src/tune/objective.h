@@ -36,6 +36,9 @@ struct Score {
 // The order of what breaks a promise: a factor on the value, 1 for what keeps all.
 double BrokenFactor(double margin);
 
+// Orders those that keep their promises, and those that do not, each among themselves.
+inline double RankOf(const Score& score) { return score.value * BrokenFactor(score.margin); }
+
 // Whether `a` is better than `b`.
 bool Better(const Score& a, const Score& b);
 

@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 
-#include "base/file_io.h"
+#include "base/output_file.h"
 
 namespace vivace::tune {
 namespace {
@@ -284,28 +282,20 @@ std::string ConfigJson(const TuneResult& result, const ReportOptions& options) {
 
 namespace {
 
-Status WriteWhole(const fs::path& path, const std::string& text) {
-  const std::string part = path.string() + ".part";
-  {
-    std::ofstream file(part, std::ios::binary | std::ios::trunc);
-    file << text;
-    if (!text.ends_with('\n')) file << '\n';
-    file.close();
-    if (!file) return IoFault(part);
-  }
-  if (std::rename(part.c_str(), path.string().c_str()) != 0) return IoFault(path.string());
-  return {};
+Status Write(const fs::path& path, std::string text) {
+  if (!text.ends_with('\n')) text += '\n';
+  return WriteOutput(path.string(), text);
 }
 
 }  // namespace
 
 Status WriteReports(const TuneResult& result, const ReportOptions& options) {
   const fs::path out = options.out;
-  VIVACE_RETURN_IF_ERROR(WriteWhole(out / "pareto.json", ParetoJson(result, options)));
-  VIVACE_RETURN_IF_ERROR(WriteWhole(out / "pareto.csv", ParetoCsv(result)));
-  VIVACE_RETURN_IF_ERROR(WriteWhole(out / "report.html", ReportHtml(result, options)));
+  VIVACE_RETURN_IF_ERROR(Write(out / "pareto.json", ParetoJson(result, options)));
+  VIVACE_RETURN_IF_ERROR(Write(out / "pareto.csv", ParetoCsv(result)));
+  VIVACE_RETURN_IF_ERROR(Write(out / "report.html", ReportHtml(result, options)));
   if (!result.any) return {};
-  return WriteWhole(out / "vivace.json", ConfigJson(result, options));
+  return Write(out / "vivace.json", ConfigJson(result, options));
 }
 
 }  // namespace vivace::tune

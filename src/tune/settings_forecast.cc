@@ -187,13 +187,12 @@ Result<Candidates> MakeCandidates(Session* session, const StepTimes& times, cons
 
 void ForecastAgain(const Session& session, const StepTimes& times, const Traffic& traffic,
                    const Objective& objective, const CostKey& key, Candidates* candidates) {
-  const auto rank = [](const Score& score) { return score.value * BrokenFactor(score.margin); };
   double best = 0;
-  for (const Score& score : candidates->forecasts) best = std::max(best, rank(score));
+  for (const Score& score : candidates->forecasts) best = std::max(best, RankOf(score));
   for (size_t i = 0; i < candidates->all.size(); ++i) {
     Candidate& candidate = candidates->all[i];
     if (session.budget.Over()) return;
-    if (KeyOf(candidate.setting) != key || rank(candidates->forecasts[i]) < kChance * best)
+    if (KeyOf(candidate.setting) != key || RankOf(candidates->forecasts[i]) < kChance * best)
       continue;
     const auto run = ForecastOf(session, times, candidate.setting, traffic);
     if (!run) continue;

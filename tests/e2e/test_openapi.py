@@ -61,7 +61,6 @@ def test_null_means_absent(mini):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not SCHEMATHESIS.exists(), reason="schemathesis is not installed")
 def test_the_server_keeps_to_its_description(mini, tmp_path):
     command = [SCHEMATHESIS, "run", mini.base + "/openapi.json", "--checks", CHECKS, "--phases", "fuzzing", "--max-examples", "12",
                "--generation-deterministic", "--exclude-path-regex", ALIASES, "--request-timeout", "20",

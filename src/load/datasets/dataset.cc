@@ -98,6 +98,12 @@ Workload WorkloadBuilder::Finish(std::string_view remark) {
   return std::move(workload_);
 }
 
+int32_t TurnsOf(const DatasetOptions& options) {
+  constexpr int32_t kOfMultiTurn = 3;
+  if (options.turns > 1) return options.turns;
+  return options.name == "multi-turn" ? kOfMultiTurn : 1;
+}
+
 Status CheckDataset(const DatasetOptions& options) {
   VIVACE_ASSIGN([[maybe_unused]] const DatasetKind* kind, FindKind(options));
   return {};

@@ -31,8 +31,6 @@ class TokenCounter {
   virtual Result<int32_t> ChatOverhead() { return -1; }
 };
 
-inline constexpr int32_t kDefaultTurns = 3;  // of a conversation of multi-turn
-
 struct DatasetOptions {
   std::string name = "random";  // of Datasets()
   std::string path = {};        // of a file
@@ -64,6 +62,9 @@ struct DatasetKind {
   Result<Workload> (*make)(const DatasetOptions&, TokenCounter*);
 };
 std::span<const DatasetKind> Datasets();
+
+// Turns of a conversation: those that are asked for, 3 of multi-turn where none are, else 1.
+int32_t TurnsOf(const DatasetOptions& options);
 
 // Lengths that stand for a kind of use. Each is a kind of dataset by its name, too.
 struct LengthPreset {

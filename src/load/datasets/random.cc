@@ -66,7 +66,7 @@ Result<Workload> MakeSharedPrefix(const DatasetOptions& options, TokenCounter* c
 }
 
 Result<Workload> MakeMultiTurn(const DatasetOptions& options, TokenCounter* counter) {
-  const int32_t turns = options.turns > 1 ? options.turns : kDefaultTurns;
+  const int32_t turns = TurnsOf(options);
   VIVACE_ASSIGN(PromptMaker maker, PromptMaker::Create(options, counter, Vocabulary::kWords));
   VIVACE_ASSIGN(const std::vector<std::string> prefixes, MakePrefixes(options, &maker));
   WorkloadBuilder builder(

@@ -206,19 +206,9 @@ tl::unexpected<Error> Twice(std::string_view text, std::string_view what) {
               "{} has an object with the member \"{}\" twice; give it once", what, name);
 }
 
-// The first byte that is of no character; text.size() if there is none.
-size_t FirstInvalidByte(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const utf8::Decoded next = utf8::Decode(text, at);
-    if (!next.valid) return at;
-    at += next.length;
-  }
-  return text.size();
-}
-
 tl::unexpected<Error> Broken(std::string_view text, std::string_view what, size_t at,
                              std::string_view why) {
-  const size_t invalid = FirstInvalidByte(text);
+  const size_t invalid = utf8::FirstInvalid(text);
   if (invalid < text.size()) {
     return Fail(
         ErrorCode::kInvalidArgument, "invalid_json", "",

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/limits.h"
 #include "server/json/strict_json.h"
 #include "server/openai/output_rules.h"
 #include "server/params/readers.h"
@@ -191,12 +192,13 @@ Result<OutputConstraints> ConstrainOutputs(const OutputReading& reading, const S
   VIVACE_RETURN_IF_ERROR(AddBudget(reading, model, params, &out));
   VIVACE_RETURN_IF_ERROR(AddGrammar(reading, model, params, &out));
   const auto choices = static_cast<size_t>(params->n);
-  if (out.grammar != nullptr && out.grammar->output_bytes() > kMaxConstraintBytes / choices) {
+  if (out.grammar != nullptr &&
+      out.grammar->output_bytes() > limits::kMaxConstraintBytes / choices) {
     return Fail(ErrorCode::kInvalidArgument, "grammar_too_complex", "n",
                 "{} outputs may take {} MiB to be held to what `{}` asks for, of {} that there are "
                 "for a request: lower `n`, or ask for something simpler",
                 choices, choices * out.grammar->output_bytes() >> 20, AskedBy(*params),
-                kMaxConstraintBytes >> 20);
+                limits::kMaxConstraintBytes >> 20);
   }
   if (out.grammar != nullptr && (params->grammar || params->forces_calls())) {
     VIVACE_RETURN_IF_ERROR(ReportWhatGivesWay(params));

@@ -102,9 +102,9 @@ struct RequestParams : Reports {
   std::optional<int32_t> thinking_token_budget;
 
   // Generation.
-  SamplingParams sampling;                       // its max_tokens is set from those below
-  std::optional<int32_t> max_tokens;             // -1: the rest of the context
-  std::optional<int32_t> max_completion_tokens;  // the same
+  SamplingParams sampling;  // its max_tokens is set from those below
+  std::optional<int32_t> max_tokens;
+  std::optional<int32_t> max_completion_tokens;  // -1: the rest of the context
   int32_t n = 1;
   std::optional<int32_t> best_of;
   std::vector<std::string> stop;

@@ -146,13 +146,13 @@ TEST_F(RoutesTest, BadIdsHarmNobody) {
       {R"("prompt":"x","logit_bias":{"267":5})", "logit_bias"},
       {R"("prompt":"x","logit_bias":{"-1":5})", "logit_bias"},
       {R"("prompt":"x","logit_bias":{"AI":5})", "logit_bias"},
-      {R"("prompt":"x","logit_bias":{"5":"5"})", "logit_bias"},
-      {R"("prompt":"x","stop_token_ids":[267],"min_tokens":1)", "stop_token_ids"},
-      {R"("prompt":"x","stop_token_ids":[-1])", "stop_token_ids"},
-      {R"("prompt":[-1])", "prompt"},
-      {R"("prompt":[267])", "prompt"},
-      {R"("prompt":[5279552648203111001])", "prompt"},
-      {R"("prompt":[1.5])", "prompt"},
+      {R"("prompt":"x","logit_bias":{"5":"5"})", "logit_bias.5"},
+      {R"("prompt":"x","stop_token_ids":[267],"min_tokens":1)", "stop_token_ids[0]"},
+      {R"("prompt":"x","stop_token_ids":[-1])", "stop_token_ids[0]"},
+      {R"("prompt":[-1])", "prompt[0]"},
+      {R"("prompt":[267])", "prompt[0]"},
+      {R"("prompt":[5279552648203111001])", "prompt[0]"},
+      {R"("prompt":[1.5])", "prompt[0]"},
       {R"("prompt":"")", "prompt"},
       {R"("prompt":[[]])", "prompt"},
   };
@@ -160,9 +160,7 @@ TEST_F(RoutesTest, BadIdsHarmNobody) {
     const auto exchange =
         Post("/v1/completions", fmt::format("{{{},\"max_tokens\":2}}", bad.member));
     EXPECT_EQ(exchange->status(), 400) << bad.member;
-    EXPECT_THAT(std::string(ErrorOf(*exchange).at("param").as_string()),
-                ::testing::StartsWith(bad.field))
-        << bad.member;
+    EXPECT_EQ(ErrorOf(*exchange).at("param").as_string(), bad.field) << bad.member;
   }
   EXPECT_EQ(Ask("/v1/completions", R"({"prompt":[266],"logit_bias":{"266":0}})")->status(), 200);
   EXPECT_EQ(TextOf(Json(*running)), " hello hello hello hello hello");

@@ -7,13 +7,13 @@
 
 #include "base/result.h"
 
-namespace vivace::cli {
+namespace vivace {
 
-// Whether a file could be made at `path`: its folder is there and lets us.
+// Whether a file could be made at `path`: its folder is there and lets us. Empty: none is wanted.
 Status CheckOutputPath(const std::string& path);
 
 // Replaces what was there, whole or not at all; what is no plain file, such as a pipe, is written
 // to.
 Status WriteOutput(const std::string& path, std::string_view text);
 
-}  // namespace vivace::cli
+}  // namespace vivace

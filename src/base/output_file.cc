@@ -1,4 +1,4 @@
-#include "cli/output_file.h"
+#include "base/output_file.h"
 
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <system_error>
 
-namespace vivace::cli {
+namespace vivace {
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,6 +33,7 @@ Status Write(const std::string& path, const std::string& named, std::string_view
 }  // namespace
 
 Status CheckOutputPath(const std::string& path) {
+  if (path.empty()) return {};
   std::error_code error;
   const fs::path folder = FolderOf(path);
   if (fs::is_directory(path, error)) return CannotWrite(path, "it is a folder");
@@ -63,4 +64,4 @@ Status WriteOutput(const std::string& path, std::string_view text) {
   return written;
 }
 
-}  // namespace vivace::cli
+}  // namespace vivace

@@ -1,4 +1,4 @@
-#include "cli/output_file.h"
+#include "base/output_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace vivace::cli {
+namespace vivace {
 namespace {
 
 namespace fs = std::filesystem;
@@ -65,4 +65,4 @@ TEST_F(OutputFile, SaysWhyItCannotBe) {
 }
 
 }  // namespace
-}  // namespace vivace::cli
+}  // namespace vivace
