@@ -36,10 +36,28 @@ if(VIVACE_SANITIZE STREQUAL "address")
   target_compile_options(vivace_test_flags INTERFACE -fno-sanitize=undefined)
 endif()
 
-# Headers are most of what the compiler reads: libraries are compiled eight files at a time, and tests share what
-# most of them read. The dev preset does neither, for changes of one file, and so sees to it that each file includes
-# what it uses. Files with flags of their own cannot share.
-option(VIVACE_UNITY "Compile libraries eight files at a time" ON)
+# Headers are most of what the compiler reads: libraries are compiled eight files at a time, and share what most of
+# them read, precompiled; tests share it too. The dev preset does neither, for changes of one file, and so sees to it
+# that each file includes what it uses.
+option(VIVACE_UNITY "Compile libraries eight files at a time, with precompiled headers" ON)
+
+# Headers that targets of the same flags share by vivace_precompile. `ARGN`: headers and what they are linked with.
+function(vivace_shared_headers name)
+  cmake_parse_arguments(ARG "" "" "LINK;HEADERS" ${ARGN})
+  if(VIVACE_UNITY)
+    set(nothing ${CMAKE_BINARY_DIR}/${name}.cc)
+    file(CONFIGURE OUTPUT ${nothing} CONTENT "")
+    add_library(${name} OBJECT ${nothing})
+    target_link_libraries(${name} PRIVATE vivace_flags Boost::json ${ARG_LINK})
+    target_precompile_headers(${name} PRIVATE ${ARG_HEADERS} <algorithm> <functional> <memory> <optional> <span> <string>
+                              <string_view> <unordered_map> <vector> <boost/json.hpp> <fmt/format.h> <tl/expected.hpp>)
+  endif()
+endfunction()
+function(vivace_precompile target headers)
+  if(VIVACE_UNITY)
+    target_precompile_headers(${target} REUSE_FROM ${headers})
+  endif()
+endfunction()
 function(vivace_share target)
   if(VIVACE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
@@ -47,14 +65,12 @@ function(vivace_share target)
     # other kinds of a std::variant hold for uninitialised.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-maybe-uninitialized)
   endif()
+  vivace_precompile(${target} vivace_headers)
 endfunction()
-function(vivace_precompile target)
-  if(VIVACE_UNITY)
-    target_precompile_headers(${target} PRIVATE ${ARGN})
-  endif()
-endfunction()
-set(VIVACE_COMMON_HEADERS <algorithm> <functional> <memory> <span> <string> <string_view> <vector> <fmt/format.h>
-                          <tl/expected.hpp>)
+vivace_shared_headers(vivace_headers)
+if(VIVACE_TESTS)
+  vivace_shared_headers(vivace_test_headers LINK vivace_test_flags GTest::gmock HEADERS <gmock/gmock.h> <gtest/gtest.h>)
+endif()
 
 function(vivace_module name)
   cmake_parse_arguments(ARG "OWN_FLAGS" "" "DEPS" ${ARGN})
@@ -79,9 +95,7 @@ function(vivace_module name)
   if(VIVACE_TESTS AND tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE vivace_${name} vivace_test_flags GTest::gmock_main)
-    if(NOT ARG_OWN_FLAGS)
-      vivace_precompile(${name}_test ${VIVACE_COMMON_HEADERS} <gmock/gmock.h> <gtest/gtest.h>)
-    endif()
+    vivace_precompile(${name}_test vivace_test_headers)
     add_test(NAME ${name} COMMAND ${name}_test)
     set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 1200)
   endif()

@@ -7,12 +7,12 @@
 #include <limits>
 #include <semaphore>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 
 #include "base/clock.h"
-#include "bench/prompt_maker.h"
+#include "bench/turn_encoder.h"
 #include "engine/cpu_executor.h"
+#include "load/chains.h"
 #include "load/figures.h"
 
 namespace vivace::bench {
@@ -46,10 +46,10 @@ class WorkloadRun {
   WorkloadRun(Engine* engine, const ModelText* text, const load::Workload& workload,
               const OfflineOptions& options)
       : engine_(*engine),
-        prompts_(text),
+        encoder_(text),
         workload_(workload),
         options_(options),
-        chains_(Conversations(workload)),
+        chains_(load::ChainsOf(workload)),
         said_(chains_.size()),
         active_(workload.requests.size()),
         ended_(workload.requests.size()) {
@@ -81,10 +81,10 @@ class WorkloadRun {
   bool AtEnd() const { return partial_ || next_chain_ == chains_.size(); }
 
   Engine& engine_;
-  PromptMaker prompts_;
+  TurnEncoder encoder_;
   const load::Workload& workload_;
   const OfflineOptions& options_;
-  const std::vector<std::vector<size_t>> chains_;
+  const std::vector<load::Chain> chains_;
   std::vector<Conversation> said_;
   std::vector<Active> active_;
 
@@ -147,22 +147,22 @@ void WorkloadRun::OnNews() {
 
 // When the plan wants a conversation to begin; 0 where it has no time of its own.
 int64_t WorkloadRun::DueNs(size_t chain) const {
-  double at = workload_.requests[chains_[chain].front()].at_s;
+  double at = chains_[chain].at_s;
   if (!options_.arrivals.empty()) at = options_.arrivals[chain];
   return at < 0 ? 0 : start_ns_ + static_cast<int64_t>(at * 1e9);
 }
 
 Status WorkloadRun::Start(size_t chain, size_t turn, int64_t scheduled_ns) {
-  const size_t index = chains_[chain][turn];
+  const size_t index = chains_[chain].requests[turn];
   const load::PlannedRequest& planned = workload_.requests[index];
   Active& active = active_[index];
   active.chain = chain;
   active.turn = turn;
-  active.answers_wanted = turn + 1 < chains_[chain].size();
+  active.answers_wanted = turn + 1 < chains_[chain].requests.size();
   active.open_choices = options_.num_choices;
   active.choice_open.assign(static_cast<size_t>(options_.num_choices), true);
   GenerationRequest request;
-  VIVACE_ASSIGN(request.prompt, prompts_.Prompt(planned, &said_[chain]));
+  VIVACE_ASSIGN(request.prompt, encoder_.Prompt(planned, &said_[chain]));
   request.num_choices = options_.num_choices;
   request.sampling.temperature = options_.temperature;
   request.sampling.ignore_eos = options_.ignore_eos;
@@ -223,10 +223,9 @@ Status WorkloadRun::TakeEnded() {
       record.reason = "the model computed something that is not a number";
     if (record.outcome == load::Outcome::kNotRun) record.reason = "the run was ended before it";
     if (options_.progress) options_.progress(taken_ + 1, active_.size());
-    const std::vector<size_t>& chain = chains_[active.chain];
     if (good && active.answers_wanted && !partial_) {
-      prompts_.Answer(workload_.requests[chain[active.turn]], active.request->request.prompt,
-                      active.answer, &said_[active.chain]);
+      encoder_.Answer(workload_.requests[static_cast<size_t>(record.index)],
+                      active.request->request.prompt, active.answer, &said_[active.chain]);
       VIVACE_RETURN_IF_ERROR(Start(active.chain, active.turn + 1, record.ended_ns));
     } else {
       said_[active.chain] = {};
@@ -307,22 +306,6 @@ EngineStats SettledStats(const Engine& engine) {
 
 }  // namespace
 
-std::vector<std::vector<size_t>> Conversations(const load::Workload& workload) {
-  std::vector<std::vector<size_t>> conversations;
-  std::unordered_map<int32_t, size_t> by_number;
-  for (size_t i = 0; i < workload.requests.size(); ++i) {
-    const int32_t number = workload.requests[i].conversation;
-    if (number < 0) {
-      conversations.push_back({i});
-      continue;
-    }
-    const auto [found, fresh] = by_number.emplace(number, conversations.size());
-    if (fresh) conversations.emplace_back();
-    conversations[found->second].push_back(i);
-  }
-  return conversations;
-}
-
 EngineUse UseOf(const std::vector<load::RequestRecord>& records, double elapsed_s,
                 const std::vector<RecordedStep>& steps, const SchedulerCounts& counts) {
   EngineUse use;
@@ -362,19 +345,6 @@ EngineUse UseOf(const std::vector<load::RequestRecord>& records, double elapsed_
   return use;
 }
 
-size_t CountConversations(const load::Workload& workload) { return Conversations(workload).size(); }
-
-TokenizerCounter::TokenizerCounter(std::shared_ptr<const Tokenizer> tokenizer, int32_t vocab_size)
-    : tokenizer_(std::move(tokenizer)), vocab_size_(vocab_size) {}
-
-Result<std::vector<int32_t>> TokenizerCounter::Encode(std::string_view text) {
-  return tokenizer_->Encode(text);
-}
-
-Result<std::string> TokenizerCounter::Decode(std::span<const int32_t> ids) {
-  return tokenizer_->Decode(ids, /*skip_special=*/true);
-}
-
 OfflineEngine::OfflineEngine(LoadPlan plan, ModelText text)
     : plan_(std::move(plan)), text_(std::move(text)) {}
 
@@ -409,13 +379,13 @@ Result<std::unique_ptr<OfflineEngine>> OfflineEngine::Load(EngineConfig config,
 
 Result<OfflineRun> OfflineEngine::Run(const load::Workload& workload,
                                       const OfflineOptions& options) {
-  const size_t conversations = CountConversations(workload);
-  if (!options.arrivals.empty() && options.arrivals.size() != conversations) {
-    return Fail(ErrorCode::kInternal, "arrivals_mismatch", "", "{} arrivals for {} conversations",
-                options.arrivals.size(), conversations);
+  const size_t chains = load::ChainsOf(workload).size();
+  if (!options.arrivals.empty() && options.arrivals.size() != chains) {
+    return Fail(ErrorCode::kInternal, "arrivals_mismatch", "", "{} arrivals for {} chains",
+                options.arrivals.size(), chains);
   }
   OfflineRun run;
-  if (conversations == 0) return run;
+  if (chains == 0) return run;
   const EngineStats before = SettledStats(*engine_);
   recorder_->Clear();
   WorkloadRun work(engine_.get(), &text_, workload, options);

@@ -26,7 +26,6 @@
 #include "engine/load_plan.h"
 #include "engine/load_progress.h"
 #include "engine/model_text.h"
-#include "load/datasets/dataset.h"
 #include "load/record.h"
 #include "load/workload.h"
 #include "model/loaded_model.h"
@@ -75,24 +74,6 @@ struct SchedulerCounts {
 // From what a run left, or a forecast of one: `elapsed_s` is its whole duration.
 EngineUse UseOf(const std::vector<load::RequestRecord>& records, double elapsed_s,
                 const std::vector<RecordedStep>& steps, const SchedulerCounts& counts);
-
-// Conversations of a workload: as many arrivals as it has.
-size_t CountConversations(const load::Workload& workload);
-// Requests of each, by their index.
-std::vector<std::vector<size_t>> Conversations(const load::Workload& workload);
-
-// The tokens of a tokenizer in this process.
-class TokenizerCounter final : public load::TokenCounter {
- public:
-  TokenizerCounter(std::shared_ptr<const Tokenizer> tokenizer, int32_t vocab_size);
-  Result<std::vector<int32_t>> Encode(std::string_view text) override;
-  Result<std::string> Decode(std::span<const int32_t> ids) override;
-  int32_t vocab_size() const override { return vocab_size_; }
-
- private:
-  const std::shared_ptr<const Tokenizer> tokenizer_;
-  const int32_t vocab_size_;
-};
 
 class OfflineEngine {
  public:

@@ -10,6 +10,7 @@
 #include "bench/offline_report.h"
 #include "bench/step_samples.h"
 #include "engine/testing/tiny_model.h"
+#include "load/chains.h"
 #include "load/figures.h"
 
 namespace vivace::bench {
@@ -122,7 +123,7 @@ TEST_F(Offline, ATurnFollowsTheAnswerToTheLast) {
   const auto engine = Load();
   load::Workload workload = Requests(4, 20, 12);
   for (size_t i = 0; i < 4; ++i) workload.requests[i].conversation = static_cast<int32_t>(i / 2);
-  EXPECT_EQ(CountConversations(workload), 2u);
+  EXPECT_EQ(load::ChainsOf(workload).size(), 2u);
   const OfflineRun run = Run(engine.get(), workload, {});
   EXPECT_EQ(run.records[1].prompt_tokens, 20 + 12 + 20);
   EXPECT_EQ(run.records[1].scheduled_ns, run.records[0].ended_ns);

@@ -14,6 +14,7 @@
 #include "cli/traffic_flags.h"
 #include "cli/value_flags.h"
 #include "load/datasets/dataset.h"
+#include "load/datasets/tokenizer_counter.h"
 
 namespace vivace::cli {
 namespace {
@@ -72,7 +73,7 @@ Result<bench::LatencyReport> MeasureLatency(BenchLatencyOptions* options,
   VIVACE_ASSIGN(const OpenedModel model, OpenForOffline(argument, options->hub, &options->engine));
   VIVACE_ASSIGN(const auto limits, LimitsFor(options->limits, options->engine, model.file));
   VIVACE_ASSIGN(const auto engine, LoadForOffline(options->engine, model, options->limits, stop));
-  bench::TokenizerCounter counter(model.text.tokenizer, engine->engine().limits().vocab);
+  load::TokenizerCounter counter(model.text.tokenizer);
   load::DatasetOptions dataset;
   dataset.num_prompts = static_cast<size_t>(options->batch_size);
   dataset.seed = options->engine.seed;

@@ -179,6 +179,7 @@ Result<load::Workload> LoadBench::MakeWorkload(const Point& point) {
 Result<load::RunResult> LoadBench::Run(const Point& point) {
   Progress progress(point.label.empty() ? "measuring" : point.label);
   VIVACE_ASSIGN(const load::Workload workload, MakeWorkload(point));
+  VIVACE_RETURN_IF_ERROR(load::CheckSlos(point.slos, workload, "slo"));
   load::RunOptions run;
   run.label = point.label;
   VIVACE_ASSIGN(run.arrivals_s, ArrivalsOf(workload, point));
@@ -189,6 +190,7 @@ Result<load::RunResult> LoadBench::Run(const Point& point) {
   run.drain_timeout_s = options_.drain_timeout_s;
   run.sample_server = options_.server_metrics;
   run.promises = point.promises;
+  for (const load::Slo& slo : point.slos) run.promises.push_back(slo.promise);
   run.environment = environment_;
   if (options_.progress) {
     run.on_progress = [&progress](const load::LiveFigures& live) {

@@ -12,6 +12,7 @@
 #include "cli/bench_load_options.h"
 #include "cli/signals.h"
 #include "load/runner.h"
+#include "load/slo.h"
 
 namespace vivace::cli {
 
@@ -29,6 +30,7 @@ class LoadBench {
         0;  // of the command: runs differ, so that no prefix cache knows the next one's prompts
     std::string label;
     std::vector<load::Promise> promises;
+    std::vector<load::Slo> slos;  // more promises; refused where no answer could keep them
   };
   // "interrupted" where a signal came before anything of it was sent.
   Result<load::RunResult> Run(const Point& point);

@@ -236,15 +236,14 @@ std::string SearchJson(const BenchMaxRateOptions& o, const MaxRateSearch& s) {
 
 // Until the rates are found, or it is interrupted, or a run fails: what is known then is in `s`.
 Status SearchRate(const BenchMaxRateOptions& o, LoadBench* bench, MaxRateSearch* s) {
-  std::vector<load::Promise> promises;
-  for (const load::Slo& slo : o.slos) promises.push_back(slo.promise);
   while (const auto rate = s->rates.Next()) {
     VIVACE_ASSIGN(load::RunResult run, bench->Run({.rate = *rate,
                                                    .concurrency = 0,
                                                    .num_prompts = RequestsOf(o, *rate),
                                                    .number = s->runs.size(),
                                                    .label = fmt::format("rate {:.4g}/s", *rate),
-                                                   .promises = promises}));
+                                                   .promises = {},
+                                                   .slos = o.slos}));
     s->runs.push_back(std::move(run));
     if (bench->interrupted()) return {};  // what was cut short says nothing
     s->trials.push_back(TrialOf(o, s->runs.back()));

@@ -136,7 +136,8 @@ Status RunAll(const BenchServeOptions& o, LoadBench* bench, std::vector<load::Ru
                                                      .num_prompts = o.load.dataset.num_prompts,
                                                      .number = number++,
                                                      .label = LabelOf(o, rate, concurrency),
-                                                     .promises = o.goodput}));
+                                                     .promises = o.goodput,
+                                                     .slos = {}}));
       runs->push_back(std::move(run));
       if (bench->interrupted()) return {};
     }

@@ -13,6 +13,7 @@
 #include "cli/serve_options.h"
 #include "cli/traffic_flags.h"
 #include "cli/value_flags.h"
+#include "load/datasets/tokenizer_counter.h"
 #include "load/figures.h"
 
 namespace vivace::cli {
@@ -65,7 +66,7 @@ Result<bench::ThroughputReport> MeasureThroughput(BenchThroughputOptions* option
                                                   const StopFlag& stop) {
   VIVACE_ASSIGN(const OpenedModel model, OpenForOffline(argument, options->hub, &options->engine));
   // First what costs little and may be wrong.
-  bench::TokenizerCounter counter(model.text.tokenizer, model.file.spec().vocab);
+  load::TokenizerCounter counter(model.text.tokenizer);
   options->dataset.seed = options->engine.seed;
   options->run.seed = options->engine.seed;
   VIVACE_ASSIGN(load::Workload workload, load::MakeWorkload(options->dataset, &counter));

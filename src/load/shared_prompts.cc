@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "load/client/dispatcher.h"
+#include "load/chains.h"
 
 namespace vivace::load {
 namespace {
@@ -55,7 +55,7 @@ double SharedPrompts(const Workload& workload) {
   for (const Chain& chain : ChainsOf(workload)) {
     double said = 0;  // in the turns before
     for (size_t turn = 0; turn < chain.requests.size(); ++turn) {
-      const PlannedRequest& request = workload.requests[static_cast<size_t>(chain.requests[turn])];
+      const PlannedRequest& request = workload.requests[chain.requests[turn]];
       const std::string_view prompt = bytes.Of(request);
       const double tokens = TokensOf(request, prompt.size());
       if (turn == 0) firsts.push_back({prompt, tokens});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -132,11 +133,14 @@ bool Keeps(const Slo& slo, const Figures& figures) {
   return value >= 0 && value <= slo.promise.most_ms;
 }
 
-Status CheckSlos(const std::vector<Slo>& slos, int32_t most_output_tokens,
-                 const std::string& flag) {
+Status CheckSlos(const std::vector<Slo>& slos, const Workload& workload, const std::string& flag) {
+  const bool single_tokens =
+      std::all_of(workload.requests.begin(), workload.requests.end(),
+                  [](const PlannedRequest& request) { return request.output_tokens == 1; });
+  if (!single_tokens) return {};
   for (const Slo& slo : slos) {
     const bool between_tokens = slo.promise.what == What::kItl || slo.promise.what == What::kTpot;
-    if (!between_tokens || most_output_tokens > 1) continue;
+    if (!between_tokens) continue;
     return Fail(ErrorCode::kInvalidArgument, "bad_value", flag,
                 "--{} promises {}, and answers of one token have no time between tokens; ask for "
                 "longer answers (--output-len), or promise ttft or e2el",

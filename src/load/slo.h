@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "load/figures.h"
+#include "load/workload.h"
 
 namespace vivace::load {
 
@@ -28,8 +29,8 @@ std::string Name(const Slo& slo);
 double ValueOf(const Slo& slo, const Figures& figures);
 // A promise about a figure that no request has is not kept.
 bool Keeps(const Slo& slo, const Figures& figures);
-// Refuses promises about figures that no request can have where no answer is longer than
-// `most_output_tokens`: an answer of one token has no time between tokens.
-Status CheckSlos(const std::vector<Slo>& slos, int32_t most_output_tokens, const std::string& flag);
+// Refuses promises about figures that no request of the workload can have: answers of one token
+// have no time between tokens.
+Status CheckSlos(const std::vector<Slo>& slos, const Workload& workload, const std::string& flag);
 
 }  // namespace vivace::load

@@ -39,16 +39,22 @@ TEST(Slo, AStatisticOfAFigure) {
   EXPECT_EQ(Name((*slos)[1]), "p99 itl <= 50 ms");
 }
 
+Workload AnswersOf(std::initializer_list<int32_t> lengths) {
+  Workload workload;
+  for (const int32_t tokens : lengths) workload.requests.emplace_back().output_tokens = tokens;
+  return workload;
+}
+
 TEST(Slo, AnswersOfATokenHaveNoTimeBetweenTokens) {
   for (const char* word : {"p99:itl:50", "mean:tpot:50"}) {
     const auto slos = ParseSlos(word, "slo");
     ASSERT_TRUE(slos);
-    EXPECT_TRUE(CheckSlos(*slos, 2, "slo"));
-    const Status refused = CheckSlos(*slos, 1, "slo");
+    EXPECT_TRUE(CheckSlos(*slos, AnswersOf({1, 2}), "slo"));
+    const Status refused = CheckSlos(*slos, AnswersOf({1, 1}), "slo");
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("--slo promises"), std::string::npos);
   }
-  EXPECT_TRUE(CheckSlos(*ParseSlos("p99:ttft:50 max:e2el:90", "slo"), 1, "slo"));
+  EXPECT_TRUE(CheckSlos(*ParseSlos("p99:ttft:50 max:e2el:90", "slo"), AnswersOf({1}), "slo"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "load/chains.h"
 
 namespace vivace::tune {
 namespace {
@@ -21,7 +22,7 @@ class ForecastRun {
   ForecastRun(const ForecastOptions& options, const Traffic& traffic)
       : options_(options),
         traffic_(traffic),
-        chains_(bench::Conversations(traffic.workload)),
+        chains_(load::ChainsOf(traffic.workload)),
         said_(chains_.size()),
         live_(traffic.workload.requests.size()),
         scheduler_(options.scheduler) {
@@ -47,7 +48,7 @@ class ForecastRun {
 
   const ForecastOptions& options_;
   const Traffic& traffic_;
-  const std::vector<std::vector<size_t>> chains_;
+  const std::vector<load::Chain> chains_;
   std::vector<std::vector<TokenId>> said_;  // of conversations with turns to come
   std::vector<Live> live_;
   Scheduler scheduler_;
@@ -63,13 +64,13 @@ class ForecastRun {
 };
 
 int64_t ForecastRun::DueNs(size_t chain) const {
-  double at = traffic_.workload.requests[chains_[chain].front()].at_s;
+  double at = chains_[chain].at_s;
   if (!traffic_.arrivals.empty()) at = traffic_.arrivals[chain];
   return at < 0 ? 0 : kStartNs + static_cast<int64_t>(at * 1e9);
 }
 
 Status ForecastRun::Start(size_t chain, size_t turn, int64_t scheduled_ns) {
-  const size_t index = chains_[chain][turn];
+  const size_t index = chains_[chain].requests[turn];
   const load::PlannedRequest& planned = traffic_.workload.requests[index];
   Live& live = live_[index];
   live.chain = chain;
@@ -160,8 +161,7 @@ Status ForecastRun::End(Live* live) {
   load::RequestRecord& record = live->record;
   record.ended_ns = now_ns_;
   record.outcome = load::Outcome::kCompleted;
-  const std::vector<size_t>& chain = chains_[live->chain];
-  if (live->turn + 1 < chain.size()) {
+  if (live->turn + 1 < chains_[live->chain].requests.size()) {
     std::vector<TokenId>& said = said_[live->chain];
     said = std::move(live->prompt);
     said.insert(said.end(), static_cast<size_t>(record.output_tokens), kSampled);

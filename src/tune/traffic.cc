@@ -10,20 +10,22 @@
 #include <variant>
 
 #include "bench/offline.h"
-#include "bench/prompt_maker.h"
+#include "bench/turn_encoder.h"
 #include "engine/weight_cache/digest.h"
 #include "load/arrivals.h"
+#include "load/chains.h"
+#include "load/datasets/tokenizer_counter.h"
 
 namespace vivace::tune {
 namespace {
 
 // Makes `turns` of the workload.
 Status FillTurns(const ModelText& text, Traffic* traffic) {
-  bench::PromptMaker maker(&text);
+  bench::TurnEncoder encoder(&text);
   traffic->turns.clear();
   for (const load::PlannedRequest& request : traffic->workload.requests) {
     bench::Conversation fresh;
-    VIVACE_ASSIGN(std::vector<TokenId> tokens, maker.Prompt(request, &fresh));
+    VIVACE_ASSIGN(std::vector<TokenId> tokens, encoder.Prompt(request, &fresh));
     if (tokens.empty()) tokens.push_back(0);
     traffic->turns.push_back(std::move(tokens));
   }
@@ -63,24 +65,20 @@ class Bytes {
 Result<Traffic> MakeTraffic(const TuneOptions& options, const ModelText& text, size_t requests) {
   load::DatasetOptions dataset = options.dataset;
   dataset.num_prompts = requests;
-  bench::TokenizerCounter counter(text.tokenizer,
-                                  static_cast<int32_t>(text.tokenizer->vocab_size()));
+  load::TokenizerCounter counter(text.tokenizer);
   Traffic traffic;
   VIVACE_ASSIGN(traffic.workload, load::MakeWorkload(dataset, &counter));
   if (traffic.workload.requests.empty()) {
     return Fail(ErrorCode::kInvalidArgument, "bad_value", "dataset-name",
                 "the dataset has no request to send");
   }
-  int32_t longest = 0;
-  for (const load::PlannedRequest& request : traffic.workload.requests)
-    longest = std::max(longest, request.output_tokens);
-  VIVACE_RETURN_IF_ERROR(load::CheckSlos(options.slo, longest, "slo"));
+  VIVACE_RETURN_IF_ERROR(load::CheckSlos(options.slo, traffic.workload, "slo"));
   traffic.max_concurrency = options.max_concurrency;
   if (options.request_rate > 0) {
     traffic.arrivals = load::Arrivals({.rate = options.request_rate,
                                        .burstiness = options.burstiness,
                                        .seed = options.dataset.seed},
-                                      bench::CountConversations(traffic.workload));
+                                      load::ChainsOf(traffic.workload).size());
   }
   VIVACE_RETURN_IF_ERROR(FillTurns(text, &traffic));
   return traffic;

@@ -262,6 +262,12 @@ def test_max_rate_needs_a_promise():
     assert "--slo" in bench("max-rate", code=2).stderr
 
 
+def test_max_rate_refuses_a_promise_that_no_answer_could_keep(simulate):
+    url = simulate()
+    done = bench("max-rate", "--base-url", url, "--slo", "p99:itl:50", "--random-output-len", 1, code=1)
+    assert "answers of one token have no time between tokens" in done.stderr
+
+
 def test_a_real_server(smol, tmp_path):
     _, run = measure("--base-url", smol.base, "--max-concurrency", 3, "--num-prompts", 6, "--num-warmups", 1,
                      "--random-input-len", 40, "--random-output-len", 8, "--ignore-eos", "--temperature", 0,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "base/clock.h"
@@ -17,25 +16,6 @@ constexpr int64_t kEventsPerToken = 2;
 constexpr int64_t kSpareEvents = 256;
 
 }  // namespace
-
-std::vector<Chain> ChainsOf(const Workload& workload) {
-  std::vector<Chain> chains;
-  std::unordered_map<int32_t, size_t> of_conversation;
-  for (size_t i = 0; i < workload.requests.size(); ++i) {
-    const PlannedRequest& request = workload.requests[i];
-    if (request.conversation >= 0) {
-      const auto [found, is_new] = of_conversation.emplace(request.conversation, chains.size());
-      if (!is_new) {
-        chains[found->second].requests.push_back(static_cast<int32_t>(i));
-        continue;
-      }
-    }
-    chains.push_back({.requests = {static_cast<int32_t>(i)}, .at_s = request.at_s});
-  }
-  std::stable_sort(chains.begin(), chains.end(),
-                   [](const Chain& a, const Chain& b) { return a.at_s < b.at_s; });
-  return chains;
-}
 
 Dispatcher::Dispatcher(Session* session, const BodyWriter& body, const Workload& workload,
                        std::span<const double> arrivals_s, Options options)
@@ -135,9 +115,9 @@ int64_t Dispatcher::MostEvents(const PlannedRequest& request) const {
 }
 
 void Dispatcher::SendTurn(Active* active, int64_t scheduled_ns) {
-  const int32_t index = active->chain->requests[active->turn];
-  const PlannedRequest& request = workload_.requests[static_cast<size_t>(index)];
-  RequestRecord& record = records_[static_cast<size_t>(index)];
+  const size_t index = active->chain->requests[active->turn];
+  const PlannedRequest& request = workload_.requests[index];
+  RequestRecord& record = records_[index];
   record.scheduled_ns = scheduled_ns;
   const bool goes_on = active->turn + 1 < active->chain->requests.size();
   Transfer::Request sent = {
@@ -150,7 +130,7 @@ void Dispatcher::SendTurn(Active* active, int64_t scheduled_ns) {
 }
 
 void Dispatcher::OnAnswer(Active* active) {
-  const auto index = static_cast<size_t>(active->chain->requests[active->turn]);
+  const size_t index = active->chain->requests[active->turn];
   const RequestRecord& record = records_[index];
   const bool completed = record.outcome == Outcome::kCompleted;
   ++(completed ? completed_ : failed_);
@@ -160,7 +140,7 @@ void Dispatcher::OnAnswer(Active* active) {
     return EndChain(active, record.ended_ns);
   }
   active->history.Add(workload_.requests[index], active->transfer->answer().text());
-  const auto next = static_cast<size_t>(active->chain->requests[active->turn]);
+  const size_t next = active->chain->requests[active->turn];
   const int64_t due_ns = std::max(record.ended_ns, workload_.requests[next].at_s >= 0
                                                        ? DueOf(workload_.requests[next].at_s)
                                                        : int64_t{0});
@@ -184,7 +164,7 @@ void Dispatcher::EndChain(Active* active, int64_t ended_ns) {
 
 void Dispatcher::LeaveOut(const Chain& chain, size_t from_turn, const std::string& reason) {
   for (size_t i = from_turn; i < chain.requests.size(); ++i) {
-    RequestRecord& record = records_[static_cast<size_t>(chain.requests[i])];
+    RequestRecord& record = records_[chain.requests[i]];
     record.outcome = Outcome::kNotRun;
     record.reason = reason;
     if (record.scheduled_ns == 0) record.scheduled_ns = SteadyNanos();
@@ -197,8 +177,8 @@ void Dispatcher::Stop(const std::string& reason, Outcome under_way) {
     session_->loop()->Cancel(&active->timer);
     if (active->transfer->busy()) {
       active->transfer->Abort(under_way, reason);
-      const int32_t index = active->chain->requests[active->turn++];
-      const Outcome outcome = records_[static_cast<size_t>(index)].outcome;
+      const size_t index = active->chain->requests[active->turn++];
+      const Outcome outcome = records_[index].outcome;
       completed_ += outcome == Outcome::kCompleted;
       failed_ += outcome != Outcome::kCompleted && outcome != Outcome::kNotRun;
     }

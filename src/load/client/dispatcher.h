@@ -13,20 +13,13 @@
 #include <string>
 #include <vector>
 
+#include "load/chains.h"
 #include "load/client/request_body.h"
 #include "load/client/session.h"
 #include "load/record.h"
 #include "load/workload.h"
 
 namespace vivace::load {
-
-// The requests of a conversation in order, or one that stands alone.
-struct Chain {
-  std::vector<int32_t> requests;  // indices in the workload
-  double at_s = -1;               // of the first, in a trace
-};
-// In the order of the workload; a trace in the order of its times.
-std::vector<Chain> ChainsOf(const Workload& workload);
 
 class Dispatcher {
  public:

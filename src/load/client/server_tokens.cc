@@ -9,8 +9,8 @@
 #include "base/limits.h"
 #include "load/client/chunk.h"
 #include "load/client/fetch.h"
+#include "load/datasets/tokenizer_counter.h"
 #include "text/load_tokenizer.h"
-#include "text/tokenizer.h"
 
 namespace vivace::load {
 namespace {
@@ -146,23 +146,6 @@ class ServerCounter final : public TokenCounter {
   int32_t vocab_size_ = 0;
 };
 
-class FileCounter final : public TokenCounter {
- public:
-  explicit FileCounter(std::shared_ptr<const Tokenizer> tokenizer)
-      : tokenizer_(std::move(tokenizer)) {}
-
-  Result<std::vector<int32_t>> Encode(std::string_view text) override {
-    return tokenizer_->Encode(text);
-  }
-  Result<std::string> Decode(std::span<const int32_t> ids) override {
-    return tokenizer_->Decode(ids, /*skip_special=*/false);
-  }
-  int32_t vocab_size() const override { return static_cast<int32_t>(tokenizer_->vocab_size()); }
-
- private:
-  const std::shared_ptr<const Tokenizer> tokenizer_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<TokenCounter>> MakeServerCounter(const Target& target,
@@ -174,7 +157,7 @@ Result<std::unique_ptr<TokenCounter>> MakeServerCounter(const Target& target,
 
 Result<std::unique_ptr<TokenCounter>> MakeFileCounter(const std::string& path) {
   VIVACE_ASSIGN(auto tokenizer, LoadTokenizer(path));
-  return std::unique_ptr<TokenCounter>(std::make_unique<FileCounter>(std::move(tokenizer)));
+  return std::unique_ptr<TokenCounter>(std::make_unique<TokenizerCounter>(std::move(tokenizer)));
 }
 
 }  // namespace vivace::load

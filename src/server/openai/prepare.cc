@@ -63,8 +63,8 @@ Status CheckLogprobs(const PreparedRequest& request, int32_t max_model_len) {
   const RequestParams& params = request.params;
   if (!params.logprobs && !params.prompt_logprobs) return {};
   int64_t positions = 0, prompt_positions = 0;
-  for (size_t i = 0; i < request.prompts.size(); ++i) {
-    const auto prompt = static_cast<int64_t>(request.prompts[i].size());
+  for (size_t i = 0; i < request.requests.size(); ++i) {
+    const auto prompt = static_cast<int64_t>(request.requests[i].prompt.size());
     if (params.logprobs) positions += request.Sampling(i, max_model_len).max_tokens;
     if (params.logprobs && params.echo) positions += prompt;
     if (params.prompt_logprobs) prompt_positions += prompt;
@@ -179,23 +179,22 @@ void ReportClamps(PreparedRequest* request, const ServedModel& model) {
     if (given >= wanted || std::any_of(params.clamped.begin(), params.clamped.end(), same)) return;
     params.clamped.push_back({std::string(name), wanted, given});
   };
-  for (size_t i = 0; i < request->prompts.size(); ++i) {
+  for (size_t i = 0; i < request->requests.size(); ++i) {
     const SamplingParams given = request->Sampling(i, model.max_model_len);
     report(params.length_name(), params.wanted_tokens().value_or(0), given.max_tokens);
     report("min_tokens", params.sampling.min_tokens, given.min_tokens);
   }
 }
 
-GenerationRequest EngineRequest(const PreparedRequest& prepared, size_t i, int32_t max_model_len) {
-  const RequestParams& params = prepared.params;
-  GenerationRequest request;
-  request.prompt = prepared.prompts[i];
-  request.sampling = prepared.Sampling(i, max_model_len);
+// All but the prompt, which is there.
+void FillEngineRequest(size_t i, int32_t max_model_len, PreparedRequest* prepared) {
+  const RequestParams& params = prepared->params;
+  GenerationRequest& request = prepared->requests[i];
+  request.sampling = prepared->Sampling(i, max_model_len);
   request.num_choices = params.n;
   request.priority = params.priority;
   request.cache_salt = params.cache_salt;
-  request.constraints = prepared.constraints.New(params.n);
-  return request;
+  request.constraints = prepared->constraints.New(params.n);
 }
 
 // Cuts it to what fits beside the answer, if that was asked for, and checks what is left.
@@ -288,8 +287,7 @@ Status CheckPromptText(std::string_view text, std::string_view field, const Requ
 
 SamplingParams PreparedRequest::Sampling(size_t i, int32_t max_model_len) const {
   SamplingParams sampling = params.sampling;
-  const auto room =
-      static_cast<int32_t>(int64_t{max_model_len} - static_cast<int64_t>(prompts[i].size()));
+  const auto room = static_cast<int32_t>(int64_t{max_model_len} - std::ssize(requests[i].prompt));
   const int32_t by_default = params.conversation() ? room : kDefaultCompletionTokens;
   const int32_t wanted = params.wanted_tokens().value_or(by_default);
   sampling.max_tokens = wanted < 0 ? room : std::min(wanted, room);
@@ -314,24 +312,24 @@ Result<std::unique_ptr<PreparedRequest>> PrepareGeneration(Endpoint endpoint, st
   if (early != nullptr) *early = {params.deadline_ms, params.max_queue_ms, params.request_id};
   if (params.conversation()) {
     VIVACE_ASSIGN(RenderedChat chat, RenderAndReport(&params, model));
-    request->prompts.push_back(std::move(chat.ids));
+    request->requests.emplace_back().prompt = std::move(chat.ids);
     request->reading = ReadingOf(params, model, OfferedTools(params), chat.reasoning);
   }
-  VIVACE_ASSIGN(request->constraints, ConstrainOutputs(request->reading, model, &params));
   for (const Prompt& prompt : params.prompts) {
     VIVACE_ASSIGN(auto ids, TokenizePrompt(prompt, params, model));
     if (params.suffix) VIVACE_RETURN_IF_ERROR(FillGap(params, model, &ids));
-    request->prompts.push_back(std::move(ids));
+    request->requests.emplace_back().prompt = std::move(ids);
   }
+  for (GenerationRequest& wanted : request->requests) {
+    VIVACE_RETURN_IF_ERROR(FitPrompt(&wanted.prompt, model, &params));
+  }
+  VIVACE_ASSIGN(request->constraints, ConstrainOutputs(request->reading, model, &params));
   TokenizeBadWords(model, &params);
-  for (auto& prompt : request->prompts) {
-    VIVACE_RETURN_IF_ERROR(FitPrompt(&prompt, model, &params));
-  }
   VIVACE_RETURN_IF_ERROR(CheckLogprobs(*request, model.max_model_len));
   ReportClamps(request.get(), model);
   VIVACE_RETURN_IF_ERROR(CheckStrict(params));
-  for (size_t i = 0; i < request->prompts.size(); ++i) {
-    request->requests.push_back(EngineRequest(*request, i, model.max_model_len));
+  for (size_t i = 0; i < request->requests.size(); ++i) {
+    FillEngineRequest(i, model.max_model_len, request.get());
   }
   params.prompts = {};
   params.turns = nullptr;

@@ -20,11 +20,10 @@
 namespace vivace::server {
 
 // A chat or completion request, ready for the engine. The input members of `params` are gone: they
-// have become `prompts`.
+// have become the prompts of `requests`.
 struct PreparedRequest {
   RequestParams params;
-  std::vector<std::vector<TokenId>> prompts;
-  // What the engine is asked for each prompt, all but its limits of time.
+  // What the engine is asked, one for each prompt, all but its limits of time.
   std::vector<GenerationRequest> requests;
   OutputReading reading;          // of every output
   OutputConstraints constraints;  // of every output

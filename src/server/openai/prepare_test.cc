@@ -55,7 +55,7 @@ TEST(Suffix, TheGapStandsBetweenItsTokens) {
       ASSERT_TRUE(prepared) << prepared.error().message;
       std::vector<TokenId> expected = {257, Byte('a'), 258, Byte('b'), Byte('c'), 259};
       if (bos) expected.insert(expected.begin(), kBos);
-      EXPECT_EQ((*prepared)->prompts.at(0), expected);
+      EXPECT_EQ((*prepared)->requests.at(0).prompt, expected);
     }
   }
 }

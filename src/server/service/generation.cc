@@ -49,7 +49,6 @@ Status Generation::Submit() {
   }
   for (size_t i = 0; i < requests_.size(); ++i) AddChoices(i);
   prepared_->requests.clear();
-  prepared_->prompts = {};
   record_ = context_.records->Begin(request_id_, [this] { return Record(); });
   context_.metrics->params_n->Observe(static_cast<double>(params().n));
   return {};

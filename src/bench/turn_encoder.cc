@@ -1,11 +1,11 @@
-#include "bench/prompt_maker.h"
+#include "bench/turn_encoder.h"
 
 #include <ctime>
 #include <utility>
 
 namespace vivace::bench {
 
-Result<std::vector<TokenId>> PromptMaker::Render(const boost::json::array& messages) {
+Result<std::vector<TokenId>> TurnEncoder::Render(const boost::json::array& messages) {
   if (!template_) {
     if (text_.chat_template_source.empty()) {
       return Fail(ErrorCode::kUnsupported, "no_chat_template", "",
@@ -29,7 +29,7 @@ Result<std::vector<TokenId>> PromptMaker::Render(const boost::json::array& messa
   return tokenizer.EncodeSegments(rendered.text, rendered.segments);
 }
 
-Result<std::vector<TokenId>> PromptMaker::Prompt(const load::PlannedRequest& turn,
+Result<std::vector<TokenId>> TurnEncoder::Prompt(const load::PlannedRequest& turn,
                                                  Conversation* conversation) {
   if (const auto* messages = std::get_if<load::Messages>(&turn.prompt)) {
     for (const load::Message& message : *messages) {
@@ -49,7 +49,7 @@ Result<std::vector<TokenId>> PromptMaker::Prompt(const load::PlannedRequest& tur
   return tokens;
 }
 
-void PromptMaker::Answer(const load::PlannedRequest& turn, std::span<const TokenId> prompt,
+void TurnEncoder::Answer(const load::PlannedRequest& turn, std::span<const TokenId> prompt,
                          std::span<const TokenId> answer, Conversation* conversation) const {
   if (std::holds_alternative<load::Messages>(turn.prompt)) {
     conversation->messages.push_back(boost::json::object{

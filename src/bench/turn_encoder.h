@@ -21,9 +21,9 @@ struct Conversation {
   boost::json::array messages;
 };
 
-class PromptMaker {
+class TurnEncoder {
  public:
-  explicit PromptMaker(const ModelText* text) : text_(*text) {}
+  explicit TurnEncoder(const ModelText* text) : text_(*text) {}
 
   // The tokens of a turn, which it adds to the conversation.
   Result<std::vector<TokenId>> Prompt(const load::PlannedRequest& turn, Conversation* conversation);
