@@ -62,8 +62,10 @@ function(vivace_share target)
   if(VIVACE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     # An included file's parts are seen nowhere else all the same; and GCC 12, which then inlines more, takes what
-    # other kinds of a std::variant hold for uninitialised.
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-maybe-uninitialized)
+    # other kinds of a std::variant hold for uninitialised. What it says wrongly of std::string (PR 105329, 105651) is
+    # no longer known to be a system header's once that is precompiled.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage -Wno-maybe-uninitialized -Wno-array-bounds
+                                             -Wno-stringop-overflow)
   endif()
   vivace_precompile(${target} vivace_headers)
 endfunction()

@@ -18,8 +18,9 @@ constexpr double kLeastScore = 1e-9;
 constexpr double kLength = 2.5;   // octaves over which a forecast's error forgets
 constexpr double kMostRatio = 1;  // of a score to its forecast, from the middle one; a logarithm
 constexpr double kStall = 0.25;   // a measurement further off than this was no measurement
-constexpr double kFirstNoise = 0.015;  // of a measurement, before any was repeated,
-constexpr double kFirstWeight = 3;     // which counts as much as that many repeats
+constexpr double kFirstNoise = 0.02;   // of a measurement, before any was repeated,
+constexpr double kFirstWeight = 2;     // which counts as much as that many repeats
+constexpr int kNoiseTrials = 2;        // of a winner: one trial does not tell the machine's noise
 constexpr double kMarginNoise = 0.05;  // of a measured margin: tails vary more than means
 constexpr double kLeastChance = 0.02;  // of keeping a promise, for a trial while nothing keeps it
 
@@ -280,7 +281,8 @@ std::optional<size_t> Search::Race() {
     if (std::ranges::count(contenders, tried.candidate) == 0 && InDoubt(tried, *leader))
       contenders.push_back(tried.candidate);
   }
-  if (contenders.size() == 1 && !InDoubt(*leader, *leader)) {
+  const bool tells_noise = leader->count() >= std::min(kNoiseTrials, options_.most_repeats);
+  if (contenders.size() == 1 && tells_noise && !InDoubt(*leader, *leader)) {
     why_done_ += "; the winner is clearly ahead";
     return std::nullopt;
   }
