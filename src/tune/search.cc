@@ -20,7 +20,7 @@ constexpr double kMostRatio = 1;  // of a score to its forecast, from the middle
 constexpr double kStall = 0.25;   // a measurement further off than this was no measurement
 constexpr double kFirstNoise = 0.02;   // of a measurement, before any was repeated,
 constexpr double kFirstWeight = 2;     // which counts as much as that many repeats
-constexpr int kNoiseTrials = 2;        // of a winner: one trial does not tell the machine's noise
+constexpr int kNoiseTrials = 2;        // of a winner that is not far ahead
 constexpr double kMarginNoise = 0.05;  // of a measured margin: tails vary more than means
 constexpr double kLeastChance = 0.02;  // of keeping a promise, for a trial while nothing keeps it
 
@@ -270,6 +270,16 @@ bool Search::InDoubt(const Tried& tried, const Tried& leader) const {
   return &tried == &leader || leader.value() - tried.value() < kSure * error;
 }
 
+// Whether its lead is of a size that a noisy machine could give to anything, and its one trial does
+// not tell how noisy this one is.
+bool Search::MayBeLuck(const Tried& leader) const {
+  if (leader.count() >= std::min(kNoiseTrials, options_.most_repeats)) return false;
+  return std::ranges::any_of(tried_, [&](const Tried& other) {
+    return &other != &leader && MayWin(other.candidate) && other.kept() == leader.kept() &&
+           leader.rank() - other.rank() < kStall;
+  });
+}
+
 // The one of the leader, its rivals and those in doubt that was measured least, the best of those.
 std::optional<size_t> Search::Race() {
   const Tried* leader = Leader();
@@ -281,8 +291,7 @@ std::optional<size_t> Search::Race() {
     if (std::ranges::count(contenders, tried.candidate) == 0 && InDoubt(tried, *leader))
       contenders.push_back(tried.candidate);
   }
-  const bool tells_noise = leader->count() >= std::min(kNoiseTrials, options_.most_repeats);
-  if (contenders.size() == 1 && tells_noise && !InDoubt(*leader, *leader)) {
+  if (contenders.size() == 1 && !MayBeLuck(*leader) && !InDoubt(*leader, *leader)) {
     why_done_ += "; the winner is clearly ahead";
     return std::nullopt;
   }

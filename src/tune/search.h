@@ -92,6 +92,7 @@ class Search {
   double ErrorOf(const Tried& tried) const;
   bool MayWin(size_t candidate) const;
   bool InDoubt(const Tried& tried, const Tried& leader) const;
+  bool MayBeLuck(const Tried& leader) const;
   double ChanceOf(size_t candidate) const;
   void Learn();
   std::optional<size_t> Explore();

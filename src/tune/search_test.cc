@@ -186,6 +186,16 @@ TEST_F(TwoSettings, AClearWinnerEndsTheRaceAtOnce) {
   EXPECT_THAT(search_.why_done(), HasSubstr("clearly ahead"));
 }
 
+TEST_F(TwoSettings, AWinnerIsMeasuredTwiceWhereNoiseCouldHaveMadeIt) {
+  search_.Forecast(Values({100, 100}));
+  search_.Add(0, {.value = 100});
+  search_.Add(1, {.value = 115});
+  ASSERT_EQ(search_.Next(), 1u);
+  search_.Add(1, {.value = 99});  // this machine varies by more than was thought
+  EXPECT_EQ(search_.Next(), 0u);
+  EXPECT_FALSE(search_.ClearlyBetter(1, 0));
+}
+
 TEST_F(TwoSettings, EqualsAreMeasuredInTurnsAndCalledEqual) {
   search_.Forecast(Values({100, 100}));
   std::vector<size_t> order;
