@@ -14,7 +14,8 @@
 namespace vivace::grammar {
 namespace {
 
-constexpr int64_t kMostNormalised = 20'000;  // parts that normalising may write
+constexpr int64_t kMostNormalised = 20'000;      // parts that normalising may write
+constexpr int64_t kMostAmbiguousStates = 2'000;  // of a repeat that overlaps itself
 
 // Sums and products that stop at "no bound".
 int64_t Plus(int64_t a, int64_t b) {
@@ -232,7 +233,134 @@ std::string ToJsonRegex(const CodePoints& set) {
   return out;
 }
 
+namespace {
+
+constexpr int64_t kMostCopies = 128;  // xgrammar counts a longer repeat instead of writing it out
+
+// The characters that a match may begin with, and those by which it may go on where it could end.
+struct Reach {
+  CodePoints first, more;
+  bool nullable = false;
+};
+
+void AddCharacters(const Pattern& pattern, CodePoints* set) {
+  set->Add(pattern.set);
+  for (const Pattern& part : pattern.parts) AddCharacters(part, set);
+}
+
+// Too much of `more`, where one alternative may begin as another does: (a|aa).
+Reach ReachOf(const Pattern& pattern) {
+  Reach reach;
+  switch (pattern.kind) {
+    case Pattern::Kind::kSet:
+      reach.first = pattern.set;
+      break;
+    case Pattern::Kind::kConcat: {
+      reach.nullable = true;
+      for (const Pattern& part : pattern.parts) {
+        const Reach one = ReachOf(part);
+        if (reach.nullable) reach.first.Add(one.first);
+        if (!one.nullable) reach.more = {};
+        reach.more.Add(one.more);
+        if (one.nullable) reach.more.Add(one.first);
+        reach.nullable = reach.nullable && one.nullable;
+      }
+      break;
+    }
+    case Pattern::Kind::kEither:
+      for (const Pattern& part : pattern.parts) {
+        const Reach one = ReachOf(part);
+        if (!reach.first.Intersect(one.first).empty() && LengthsOf(pattern).max != 1) {
+          AddCharacters(pattern, &reach.more);
+        }
+        reach.first.Add(one.first);
+        reach.more.Add(one.more);
+        reach.nullable = reach.nullable || one.nullable;
+      }
+      break;
+    case Pattern::Kind::kRepeat:
+      reach = ReachOf(pattern.parts[0]);
+      if (pattern.max != 1) reach.more.Add(reach.first);
+      reach.nullable = reach.nullable || pattern.min == 0;
+      break;
+  }
+  return reach;
+}
+
+// A repeat of which a text may be cut into parts in several ways, as in ([a-z]+ ?){1,50}.
+bool OverlapsItself(const Pattern& pattern) {
+  if (pattern.kind != Pattern::Kind::kRepeat || pattern.max == 1) return false;
+  const Reach part = ReachOf(pattern.parts[0]);
+  return !part.more.Intersect(part.first).empty();
+}
+
+// About how many states it has, written out.
+int64_t StatesOf(const Pattern& pattern) {
+  if (pattern.kind == Pattern::Kind::kSet) {
+    int64_t states = 0;
+    for (const CodePoints::Range& range : pattern.set.ranges()) states += range.high < 0x80 ? 1 : 4;
+    return states;
+  }
+  int64_t states = 0;
+  for (const Pattern& part : pattern.parts) states = Plus(states, StatesOf(part));
+  if (pattern.kind != Pattern::Kind::kRepeat) return states;
+  return Times(states, std::max<int64_t>(pattern.max == kUnbounded ? pattern.min : pattern.max, 1));
+}
+
+// In pieces that are written out.
+std::string RepeatAsRegex(const std::string& part, int64_t min, int64_t max) {
+  std::string out;
+  for (; min > kMostCopies; min -= kMostCopies) {
+    out += fmt::format("{}{{{}}}", part, kMostCopies);
+    if (max != kUnbounded) max -= kMostCopies;
+  }
+  if (max == kUnbounded) {
+    return out + (min == 0   ? part + "*"
+                  : min == 1 ? part + "+"
+                             : fmt::format("{}{{{},}}", part, min));
+  }
+  for (; max > kMostCopies; max -= kMostCopies, min = 0) {
+    out += fmt::format("{}{{{},{}}}", part, min, kMostCopies);
+  }
+  return max == 0 ? out : out + fmt::format("{}{{{},{}}}", part, min, max);
+}
+
+// As a regular expression of xgrammar's.
+std::string AsRegex(const Pattern& pattern, Spelling spelling) {
+  std::string out;
+  switch (pattern.kind) {
+    case Pattern::Kind::kSet:
+      out = spelling == Spelling::kRaw ? ToRegex(pattern.set) : ToJsonRegex(pattern.set);
+      break;
+    case Pattern::Kind::kConcat:
+      for (const Pattern& part : pattern.parts) out += AsRegex(part, spelling);
+      break;
+    case Pattern::Kind::kEither:
+      for (const Pattern& part : pattern.parts) {
+        if (LengthsOf(part).max == 0) continue;  // nothing: see below
+        if (!out.empty()) out += '|';
+        out += AsRegex(part, spelling);
+      }
+      if (Nullable(pattern)) out = fmt::format("(?:{})?", out);
+      break;
+    case Pattern::Kind::kRepeat:
+      out = RepeatAsRegex(AsRegex(pattern.parts[0], spelling), pattern.min, pattern.max);
+      break;
+  }
+  return fmt::format("(?:{})", out);
+}
+
+}  // namespace
+
+bool IsTooAmbiguous(const Pattern& pattern) {
+  if (OverlapsItself(pattern)) return StatesOf(pattern) > kMostAmbiguousStates;
+  return std::any_of(pattern.parts.begin(), pattern.parts.end(), IsTooAmbiguous);
+}
+
 std::string ToExpression(const Pattern& pattern, Spelling spelling) {
+  // As rules, each way to cut a text would be followed on its own; one automaton has them in
+  // common.
+  if (OverlapsItself(pattern)) return fmt::format("Regex({})", Literal(AsRegex(pattern, spelling)));
   std::vector<std::string> parts;
   switch (pattern.kind) {
     case Pattern::Kind::kSet:

@@ -94,6 +94,11 @@ class Parser {
     if (Repeats(pattern) > limits::kMaxGrammarRepeat) {
       return Refuse("its repeats of repeats multiply to more than {}", limits::kMaxGrammarRepeat);
     }
+    if (IsTooAmbiguous(pattern)) {
+      return Refuse(
+          "a text can be cut into the parts of its repeats in too many ways; let each part end in "
+          "what cannot begin or continue one, as in ([a-z]+ ){{0,49}}[a-z]+, or lower the counts");
+    }
     return pattern;
   }
 

@@ -48,7 +48,7 @@ TEST(Pattern, RepeatsOfWhatMayBeEmptyAreRewritten) {
   EXPECT_EQ(Expression("(a*)*b"), "(([a])* [b])");
   EXPECT_EQ(Expression("(|a)+"), "([a])*");
   EXPECT_EQ(Expression("(a?b?)*"), "(([a] | [b]))*");
-  EXPECT_EQ(Expression("(a?b?){1,3}"), "((([a] ([b])?) | [b])){0,3}");
+  EXPECT_EQ(Expression("(a?c){1,3}|(a?b?){1}"), "(((([a])? [c])){1,3} | ((([a] ([b])?) | [b]))?)");
   EXPECT_EQ(Expression("((a*)*)*"), "([a])*");
   EXPECT_EQ(Expression("(()|(){2})*"), "\"\"");
   EXPECT_EQ(LengthsOf(*ParsePattern("(a?b?){2,3}", "")).max, 6);
@@ -59,6 +59,22 @@ TEST(Pattern, RepeatsOfWhatMayBeEmptyAreRewritten) {
   for (int i = 0; i < 1'000; ++i) row += "a?";
   EXPECT_TRUE(ParsePattern(row + ")*", ""));
   EXPECT_FALSE(ParsePattern(row + "){2,9}", ""));
+}
+
+TEST(Pattern, RepeatsThatOverlapThemselvesAreOneAutomaton) {
+  using ::testing::HasSubstr;
+  using ::testing::StartsWith;
+  for (const char* text :
+       {"([a-z]+,? ?){1,50}", "(\\d{1,3},?)+", "(a|ba|aa)*", "(a?b?){1,3}", "([a-z]+ ?){130,}"})
+    EXPECT_THAT(Expression(text), StartsWith("Regex(")) << text;
+  for (const char* text :
+       {"([a-z]+, ){1,50}", "(ab|c){2,9}", "[a-z]{1,999}", "(\"|a)*", "([^\"\\\\]|\\\\.)*"})
+    EXPECT_THAT(Expression(text), ::testing::Not(HasSubstr("Regex("))) << text;
+  EXPECT_EQ(Expression("(a|aa){2,300}"),
+            "Regex(\"(?:(?:(?:[a])|(?:(?:[a])(?:[a]))){2,128}(?:(?:[a])|(?:(?:[a])(?:[a]))){0,128}"
+            "(?:(?:[a])|(?:(?:[a])(?:[a]))){0,44})\")");
+  EXPECT_THAT(Expression("((a{1,100}){1,100}){1,100}"), HasSubstr("too many ways"));
+  EXPECT_THAT(Expression("([^x]+,?){1,900}"), HasSubstr("too many ways"));
 }
 
 TEST(Pattern, CharactersByNumberAndProperty) {
