@@ -6,17 +6,22 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <fstream>
 #include <new>
 #include <optional>
+#include <random>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/thread_priority.h"
 #include "grammar/backend.h"
+#include "grammar/counted.h"
 #include "grammar/worker_wire.h"
+#include "sample/token_mask.h"
 
 namespace vivace::grammar {
 namespace {
@@ -97,6 +102,32 @@ void LimitTime(uint32_t ms) {
   setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
+constexpr int kWalkTokens = 24;
+
+// Makes the masks of some tokens, drawn evenly. Rules that can be followed in very many ways at
+// once compile in no time and take a second for each token, in which nobody's step ends: here the
+// limits of compiling stop them.
+void WalkAhead(const xgrammar::CompiledGrammar& compiled, int32_t vocab_size) {
+  xgrammar::GrammarMatcher matcher(compiled);
+  std::vector<uint32_t> mask(MaskWords(vocab_size));
+  auto shape = static_cast<int64_t>(mask.size());
+  DLTensor tensor = {};
+  tensor.data = mask.data();
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = 1;
+  tensor.dtype = xgrammar::GetBitmaskDLType();
+  tensor.shape = &shape;
+  std::minstd_rand random(1);
+  for (int i = 0; i < kWalkTokens && !matcher.IsTerminated(); ++i) {
+    std::ranges::fill(mask, ~0u);
+    matcher.FillNextTokenBitmask(&tensor);
+    TokenId token = static_cast<TokenId>(random() % static_cast<uint32_t>(vocab_size));
+    for (int32_t tried = 0; tried < vocab_size && !InMask(mask, token); ++tried)
+      token = (token + 1) % vocab_size;
+    if (!InMask(mask, token) || !matcher.AcceptToken(token)) return;
+  }
+}
+
 std::string Answer(TokenizerInfos* tokens, std::string_view request) {
   const auto reply = [](wire::Status status, std::string_view text) {
     return std::string(1, static_cast<char>(status)) + std::string(text);
@@ -104,8 +135,13 @@ std::string Answer(TokenizerInfos* tokens, std::string_view request) {
   try {
     const Lowered text{static_cast<Lowered::Kind>(request[0]), std::string(request.substr(2)),
                        request[1] != 0};
-    const auto compiled = CompileText(tokens->For(text), text);
-    if (compiled) return reply(wire::Status::kCompiled, compiled->SerializeJSON());
+    const xgrammar::TokenizerInfo& info = tokens->For(text);
+    const auto compiled = CompileText(info, text);
+    if (compiled) {
+      // Counted strings get the tables that make them cheap on the other side.
+      if (!HasCountedStrings(text.text)) WalkAhead(*compiled, info.GetVocabSize());
+      return reply(wire::Status::kCompiled, compiled->SerializeJSON());
+    }
     const bool costly = compiled.error().reason == "grammar_too_costly";
     return reply(costly ? wire::Status::kTooCostly : wire::Status::kBad, compiled.error().message);
   } catch (const std::exception&) {

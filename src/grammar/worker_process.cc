@@ -179,7 +179,7 @@ Error WorkerProcess::WhyItEnded(Clock::time_point deadline, std::chrono::millise
   if (ended != pid_) return costly("it could not be compiled");
   pid_ = -1;  // reaped
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF) {
-    return costly(fmt::format("it takes more than {} ms to compile", time.count()));
+    return costly(fmt::format("it takes more than {} ms to compile and to try out", time.count()));
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == wire::kOutOfMemory) {
     return costly("it takes too much memory to compile");

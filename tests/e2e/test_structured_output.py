@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import pytest
 import requests
@@ -193,6 +194,28 @@ def test_hostile_grammars_do_not_stop_the_server(mini):
         answer = ask(mini, max_tokens=4, grammar=grammar)
         assert answer.status_code in (200, 400), answer.text[:200]
     assert text_of(ask(mini, guided_choice=["still here"])) == "still here"
+
+
+@pytest.mark.parametrize("pattern", [r"([a-z]+,? ?){1,50}", r"(\w+ ?){1,20}", r"(a|aa|[b-z ]+)+"])
+def test_patterns_whose_repeats_overlap_themselves_cost_what_others_do(smol, pattern):
+    def seconds(regex):
+        begin = time.monotonic()
+        answer = ask(smol, path="/v1/completions", prompt="A: ", messages=None, max_tokens=30, guided_regex=regex)
+        assert answer.status_code == 200, answer.text[:200]
+        return time.monotonic() - begin, answer.json()["choices"][0]["text"]
+
+    seconds(pattern), seconds("([a-z]+, ){1,20}")  # compiled
+    took, text = seconds(pattern)
+    assert re.fullmatch(r"[\w, ]*", text)
+    assert took < 20 * seconds("([a-z]+, ){1,20}")[0]  # it was 100 times as long
+
+
+def test_grammars_that_cannot_be_followed_in_time_are_refused(smol):
+    for grammar in ('root ::= ([a-z]+ ","? " "?){1,50}',):
+        answer = ask(smol, max_tokens=30, grammar=grammar)
+        assert answer.status_code == 400 and "ms to compile" in answer.json()["error"]["message"]
+    answer = ask(smol, max_tokens=30, guided_regex="((a{1,100}){1,100}){1,100}")
+    assert answer.status_code == 400 and "too many ways" in answer.json()["error"]["message"]
 
 
 def recursive_union(tag):
