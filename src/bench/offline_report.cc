@@ -86,6 +86,10 @@ std::string Text(const ThroughputReport& report) {
       "Total num prompt tokens:  {}\nTotal num output tokens:  {}\n",
       rate(f.completed), rate(f.input_tokens + f.output_tokens), rate(f.output_tokens),
       f.input_tokens, f.output_tokens);
+  if (f.completed < f.requests) {
+    out +=
+        "What was computed of answers that did not complete is not in these figures, its time is.\n";
+  }
   out += LimitText(report.limit);
   out += UseText(report.use);
   return out;

@@ -269,6 +269,12 @@ Status TellAnswer(const BenchMaxRateOptions& o, MaxRateSearch* s) {
   }
   if (!s->trials.empty()) fmt::print("{}\n", answer);
   for (const std::string& doubt : Doubts(o, *s)) fmt::print("{}\n", doubt);
+  std::set<std::string> noted;
+  for (const load::RunResult& run : s->runs) {
+    for (const std::string& warning : load::Warnings(run)) {
+      if (noted.insert(warning).second) fmt::print("note ({}): {}\n", run.label, warning);
+    }
+  }
   return written;
 }
 
@@ -307,8 +313,10 @@ int BenchMaxRate(std::span<const std::string> args) {
   const Status searched = SearchRate(options, bench->get(), &search);
   const Status written = TellAnswer(options, &search);
   if ((*bench)->interrupted()) {
-    fmt::print(stderr, "vivace: interrupted; kept until then: {:.4g} requests/s\n",
-               search.rates.kept());
+    const double kept = search.rates.kept();
+    fmt::print(stderr, "vivace: interrupted; {}\n",
+               kept > 0 ? fmt::format("kept until then: {:.4g} requests/s", kept)
+                        : "no rate was kept until then");
     return kExitInterrupted;
   }
   if (!searched) return Refuse(searched.error());

@@ -275,7 +275,7 @@ bool Search::InDoubt(const Tried& tried, const Tried& leader) const {
 bool Search::MayBeLuck(const Tried& leader) const {
   if (leader.count() >= std::min(kNoiseTrials, options_.most_repeats)) return false;
   return std::ranges::any_of(tried_, [&](const Tried& other) {
-    return &other != &leader && MayWin(other.candidate) && other.kept() == leader.kept() &&
+    return &other != &leader && other.kept() == leader.kept() &&
            leader.rank() - other.rank() < kStall;
   });
 }
