@@ -229,7 +229,8 @@ tl::unexpected<Error> Broken(std::string_view text, std::string_view what, size_
 
 }  // namespace
 
-Result<json::value> ParseStrictJson(std::string_view text, std::string_view what) {
+Result<json::value> ParseStrictJson(std::string_view text, std::string_view what,
+                                    MemberTwice twice) {
   if (text.empty()) {
     return Fail(ErrorCode::kInvalidArgument, "invalid_json", "", "{} is empty; send a JSON object",
                 what);
@@ -252,7 +253,7 @@ Result<json::value> ParseStrictJson(std::string_view text, std::string_view what
   }
   const size_t members = parser.handler().members();
   json::value value = parser.handler().Release();
-  if (CountMembers(value) != members) return Twice(text, what);
+  if (twice == MemberTwice::kRefused && CountMembers(value) != members) return Twice(text, what);
   return value;
 }
 

@@ -171,7 +171,8 @@ class MessageReader {
     if (arguments->is_object()) return *arguments;
     if (!arguments->is_string()) return Wrong(path, "must be a string, the text of a JSON object");
     if (arguments->get_string().empty()) return json::value(json::object());
-    auto parsed = ParseStrictJson(arguments->get_string());
+    // Models write a member twice, and their answers come back.
+    auto parsed = ParseStrictJson(arguments->get_string(), "the text", MemberTwice::kLastWins);
     if (!parsed || !parsed->is_object()) {
       return Wrong(path, "is not the text of a JSON object");
     }

@@ -67,7 +67,8 @@ class InputReader {
         item.ReportOthers({"type", "call_id", "name", "arguments", "id", "status"}, params_));
     json::object arguments;
     if (!text.empty()) {
-      auto parsed = ParseStrictJson(text);
+      // Models write a member twice, and their answers come back.
+      auto parsed = ParseStrictJson(text, "the text", MemberTwice::kLastWins);
       if (!parsed || !parsed->is_object()) {
         return item.Wrong("arguments", "must be the text of a JSON object");
       }
