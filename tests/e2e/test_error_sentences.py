@@ -64,7 +64,7 @@ SENTENCES = [
     ("/v1/completions", {"prompt": ["a", 1]}, "prompt[1]", "must be a string like the first, not an integer"),
     ("/v1/completions", {"stop": ["a", 1]}, "stop[1]", "must be a string, not an integer"),
     ("/v1/embeddings", {"input": [1, -1]}, "input[1]", "is -1; token ids of this model are 0 to"),
-    ("/v1/rerank", {"documents": 5}, "documents", 'a list of strings, or of objects with a "text", not an integer'),
+    ("/v1/rerank", {"documents": 5}, "documents", 'a string, or a list of strings or of objects with a "text", not an integer'),
     ("/v1/rerank", {"documents": [{"title": "x"}]}, "documents[0]", 'needs a "text"'),
     ("/v1/score", {"text_2": ["a", None]}, "text_2[1]", "not null"),
     ("/detokenize", {"tokens": ["1"]}, "tokens[0]", "must be a token id, not a string"),

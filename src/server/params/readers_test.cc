@@ -73,7 +73,7 @@ TEST(Readers, ListsNameTheirItem) {
       {ReadSecondTexts, R"([{"text":null}])", "p[0].text",
        "`p[0].text` must be a string, not null"},
       {ReadSecondTexts, "5", "p",
-       "`p` must be a list of strings, or of objects with a \"text\", not an integer"},
+       "`p` must be a string, or a list of strings or of objects with a \"text\", not an integer"},
   };
   for (const auto& c : cases) {
     const Status status = Apply(c.reader, json::parse(c.value)).status;
