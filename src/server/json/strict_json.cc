@@ -267,7 +267,9 @@ std::string_view KindName(const json::value& value) {
     case json::kind::uint64:
       return "an integer";
     case json::kind::double_:
-      return "a number with a fraction";
+      // An integer of so many digits is read as a double, and none of this size has a fraction.
+      return std::fabs(value.get_double()) >= 0x1p63 ? "a number that is too large"
+                                                     : "a number with a fraction";
     case json::kind::string:
       return "a string";
     case json::kind::array:

@@ -21,7 +21,8 @@ std::optional<int64_t> AsInteger(const json::value& value) {
 }
 
 Result<TokenId> ReadTokenId(std::string_view name, const json::value& value, int32_t vocab) {
-  if (!value.is_int64() && !value.is_uint64()) return WrongType(name, "a token id", value);
+  const bool huge = value.is_double() && std::fabs(value.get_double()) >= 0x1p63;
+  if (!value.is_int64() && !value.is_uint64() && !huge) return WrongType(name, "a token id", value);
   const auto id = AsInteger(value);
   if (!id || *id < 0 || *id >= vocab) {
     return WrongValue(name, fmt::format("is {}; token ids of this model are 0 to {}",
