@@ -68,6 +68,17 @@ SENTENCES = [
     ("/v1/rerank", {"documents": [{"title": "x"}]}, "documents[0]", 'needs a "text"'),
     ("/v1/score", {"text_2": ["a", None]}, "text_2[1]", "not null"),
     ("/detokenize", {"tokens": ["1"]}, "tokens[0]", "must be a token id, not a string"),
+    ("/v1/chat/completions", {"strict": True, "response_format": {"type": "text", "zz": 1}}, "response_format.zz",
+     "would have no effect"),
+    ("/v1/chat/completions", {"strict": True, "messages": [{"role": "user", "content": [
+        {"type": "text", "text": "Hi", "zz": 1}]}]}, "messages[0].content[0].zz", "would have no effect"),
+    ("/v1/responses", {"strict": True, "text": {"format": {"type": "text", "zz": 1}}}, "text.format.zz",
+     "would have no effect"),
+    ("/v1/chat/completions", {"response_format": {"type": "json_schema", "json_schema": {"name": 5, "schema": {}}}},
+     "response_format.json_schema.name", "must be a string, not an integer"),
+    ("/tokenize", {"strict": True, "continue_final_message": True}, "continue_final_message", "would have no effect"),
+    ("/v1/completions", {"stop": 10**30}, "stop", "not a number that is too large"),
+    ("/v1/completions", {"bad_words": ["\u2603" * 80]}, "bad_words", "tokens; at most 64 are allowed"),
     ("/v1/completions", {"guided_json": "{"}, "guided_json", "`guided_json` is not valid JSON"),
 ]
 

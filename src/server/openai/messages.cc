@@ -8,7 +8,6 @@
 
 #include "base/limits.h"
 #include "server/json/strict_json.h"
-#include "server/params/readers.h"
 
 namespace vivace::server {
 namespace {
@@ -185,26 +184,7 @@ class MessageReader {
   json::object out_;
 };
 
-bool IsKnownMember(std::string_view name) {
-  return name == "role" || name == "content" || name == "tool_calls" ||
-         std::find(std::begin(kCopied), std::end(kCopied), name) != std::end(kCopied);
-}
-
 }  // namespace
-
-Status ReportUnknownMembers(RequestParams* params) {
-  for (const json::value& message : *params->messages) {
-    if (!message.is_object()) continue;  // NormalizeMessages refuses it
-    for (const auto& [name, value] : message.get_object()) {
-      if (value.is_null() || IsKnownMember(name)) continue;
-      const std::string full = fmt::format("messages.{}", std::string_view(name));
-      const auto& known = params->ignored;
-      if (std::find(known.begin(), known.end(), full) != known.end()) continue;
-      VIVACE_RETURN_IF_ERROR(ReportIgnored(full, params));
-    }
-  }
-  return {};
-}
 
 Result<json::array> NormalizeMessages(const json::array& messages) {
   json::array out;

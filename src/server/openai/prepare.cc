@@ -11,7 +11,6 @@
 #include "server/json/strict_json.h"
 #include "server/openai/chat_prompt.h"
 #include "server/openai/logprobs.h"
-#include "server/openai/messages.h"
 #include "server/openai/output_rules.h"
 #include "server/params/conversation.h"
 #include "server/params/readers.h"
@@ -101,7 +100,6 @@ Result<std::vector<TokenId>> TokenizePrompt(const Prompt& prompt, const RequestP
 
 // Renders the conversation and reports what the template has no use for.
 Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& model) {
-  VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(params));
   VIVACE_ASSIGN(RenderedChat chat, RenderChat(*params, model));
   const ChatTemplate& used = *model.chat_template;
   if (params->reasoning_effort != nullptr && !KnowsReasoningEffort(used)) {
@@ -358,9 +356,9 @@ Result<TextAnswer> AnswerTokenize(std::string_view text, const ServedModel& mode
   } else {
     const auto& prompt = std::get<std::string>(params.prompts.front());
     VIVACE_RETURN_IF_ERROR(CheckTokenizeText(prompt, "prompt"));
-    VIVACE_RETURN_IF_ERROR(ReportUnread(body.get_object(), kOfTexts, &params));
     ids = model.tokenizer->Encode(prompt,
                                   {.add_special_tokens = params.add_special_tokens.value_or(true)});
+    VIVACE_RETURN_IF_ERROR(ReportUnread(body.get_object(), kOfTexts, &params));
   }
   TruncatePrompt(model.max_model_len - 1, &ids, &params);
   std::string out;

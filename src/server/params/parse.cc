@@ -92,7 +92,10 @@ Status ReadMember(std::string_view name, const json::value& value, const ParamCo
   if (value.is_null()) return {};
   if (row == nullptr) return ReportIgnored(name, params);
   if (name == row->alias) params->renamed.push_back({std::string(name), std::string(row->name)});
-  return ReadParam(*row, name, value, context, params);
+  VIVACE_RETURN_IF_ERROR(ReadParam(*row, name, value, context, params));
+  const auto* custom = std::get_if<CustomField>(&row->field);
+  if (custom == nullptr || custom->members == nullptr) return {};
+  return CheckMembers(value, std::string(name), *custom->members, params);
 }
 
 // A parameter under its name and its alias at once has no one meaning.

@@ -58,12 +58,16 @@ constexpr std::string_view kPromptShapes =
 
 }  // namespace
 
+std::string ReportedName(std::string_view name) {
+  return utf8::Repair(name.substr(0, kMaxReportedNameBytes));
+}
+
 Status ReportIgnored(std::string_view name, RequestParams* params) {
   if (params->ignored.size() >= limits::kMaxUnknownParams) {
     return Fail(ErrorCode::kInvalidArgument, "too_many_parameters", "",
                 "the body has more than {} members that have no effect", limits::kMaxUnknownParams);
   }
-  params->ignored.push_back(utf8::Repair(name.substr(0, kMaxReportedNameBytes)));
+  params->ignored.push_back(ReportedName(name));
   return {};
 }
 
