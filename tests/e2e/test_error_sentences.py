@@ -78,6 +78,8 @@ SENTENCES = [
      "response_format.json_schema.name", "must be a string, not an integer"),
     ("/tokenize", {"strict": True, "continue_final_message": True}, "continue_final_message", "would have no effect"),
     ("/v1/completions", {"stop": 10**30}, "stop", "not a number that is too large"),
+    ("/v1/completions", {"n_predict": 0}, "n_predict", "`n_predict` must be at least 1"),
+    ("/apply-template", {"max_new_tokens": 0}, "max_new_tokens", "`max_new_tokens` must be at least 1"),
     ("/v1/completions", {"bad_words": ["\u2603" * 80]}, "bad_words", "tokens; at most 64 are allowed"),
     ("/v1/completions", {"guided_json": "{"}, "guided_json", "`guided_json` is not valid JSON"),
 ]

@@ -333,6 +333,18 @@ std::string ErrorField(Endpoint endpoint, std::string_view members) {
   return params.error().field;
 }
 
+TEST(ParamTable, ErrorsOfSeveralMembersNameThemAsTheyWereWritten) {
+  EXPECT_EQ(ErrorField(kChat, R"({"n_predict":0})"), "n_predict");
+  EXPECT_EQ(ErrorField(kChat, R"({"max_completion_tokens":0})"), "max_completion_tokens");
+  EXPECT_EQ(ErrorField(kChat, R"({"max_new_tokens":0})"), "max_new_tokens");
+  EXPECT_EQ(ErrorField(kResponses, R"({"max_output_tokens":0})"), "max_output_tokens");
+  EXPECT_EQ(ErrorField(kChat, R"({"n_predict":1,"min_new_tokens":2})"), "min_new_tokens");
+  EXPECT_EQ(ErrorField(kScore, R"({"text_1":null,"queries":["a","b"],"text_2":["c"]})"), "queries");
+  Reports reports{.clamped = {{"max_tokens", 9, 1}}, .renamed = {{"max_new_tokens", "max_tokens"}}};
+  reports.strict = true;
+  EXPECT_EQ(CheckStrict(reports).error().field, "max_new_tokens");
+}
+
 TEST(ParamTable, NestedMembersThatNobodyReadsAreReported) {
   const struct {
     const char* members;
