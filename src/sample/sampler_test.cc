@@ -1,5 +1,6 @@
 #include "sample/sampler.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -528,6 +529,8 @@ TEST(SamplingParamsTest, RangesAtTheLimitAndBeyond) {
   };
   EXPECT_TRUE(words(limits::kMaxBadWords, limits::kMaxBadWordTokens));
   EXPECT_FALSE(words(limits::kMaxBadWords + 1, 1));
+  EXPECT_THAT(Validate({.bad_words = {std::vector<TokenId>(66, 1)}}, kVocab).error().message,
+              ::testing::HasSubstr("a word of 66 tokens; at most 64"));
   EXPECT_FALSE(words(1, limits::kMaxBadWordTokens + 1));
   EXPECT_EQ(field({.logprobs = 21}), "logprobs");
   EXPECT_TRUE(Validate(

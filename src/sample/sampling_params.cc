@@ -58,6 +58,11 @@ Status CheckBadWords(const SamplingParams& params, int32_t vocab) {
       return Fail(ErrorCode::kInvalidArgument, "out_of_range", kName,
                   "{} holds an empty entry; give at least one token", kName);
     }
+    if (word.size() > limits::kMaxBadWordTokens) {
+      return Fail(ErrorCode::kInvalidArgument, "too_many", kName,
+                  "{} has a word of {} tokens; at most {} are allowed", kName, word.size(),
+                  limits::kMaxBadWordTokens);
+    }
     VIVACE_RETURN_IF_ERROR(CheckIds(kName, word, limits::kMaxBadWordTokens, vocab));
   }
   return {};

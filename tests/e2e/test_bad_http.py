@@ -2,6 +2,7 @@
 
 import json
 import socket
+import urllib.parse
 
 import pytest
 import requests
@@ -108,6 +109,13 @@ def test_broken_json(mini, body):
 def test_unknown_plain_fields_are_reported(mini):
     answer = mini.post("/v1/completions", {"prompt": "x", "max_tokens": 1, "foo": 1})
     assert answer.status_code == 200 and "foo" in answer.headers["x-vivace-ignored"]
+
+
+def test_unknown_fields_of_any_name_are_in_a_streams_header(mini):
+    names = ["a b", "foo,bar", "température", 'q"', "x=%20"]
+    answer = mini.post("/v1/completions", {"prompt": "x", "max_tokens": 1, "stream": True} | dict.fromkeys(names, 1))
+    assert answer.status_code == 200
+    assert [urllib.parse.unquote(name) for name in answer.headers["x-vivace-ignored"].split(",")] == names
 
 
 CHAT_NULLS = ("max_tokens max_completion_tokens stop tools tool_choice response_format logit_bias logprobs top_logprobs "

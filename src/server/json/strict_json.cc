@@ -229,7 +229,8 @@ tl::unexpected<Error> Broken(std::string_view text, std::string_view what, size_
 
 }  // namespace
 
-Result<json::value> ParseStrictJson(std::string_view text, std::string_view what) {
+Result<json::value> ParseStrictJson(std::string_view text, std::string_view what,
+                                    MemberTwice twice) {
   if (text.empty()) {
     return Fail(ErrorCode::kInvalidArgument, "invalid_json", "", "{} is empty; send a JSON object",
                 what);
@@ -252,7 +253,7 @@ Result<json::value> ParseStrictJson(std::string_view text, std::string_view what
   }
   const size_t members = parser.handler().members();
   json::value value = parser.handler().Release();
-  if (CountMembers(value) != members) return Twice(text, what);
+  if (twice == MemberTwice::kRefused && CountMembers(value) != members) return Twice(text, what);
   return value;
 }
 
@@ -266,7 +267,9 @@ std::string_view KindName(const json::value& value) {
     case json::kind::uint64:
       return "an integer";
     case json::kind::double_:
-      return "a number with a fraction";
+      // An integer of so many digits is read as a double, and none of this size has a fraction.
+      return std::fabs(value.get_double()) >= 0x1p63 ? "a number that is too large"
+                                                     : "a number with a fraction";
     case json::kind::string:
       return "a string";
     case json::kind::array:

@@ -8,7 +8,6 @@
 
 #include "base/limits.h"
 #include "server/json/strict_json.h"
-#include "server/params/readers.h"
 
 namespace vivace::server {
 namespace {
@@ -171,7 +170,8 @@ class MessageReader {
     if (arguments->is_object()) return *arguments;
     if (!arguments->is_string()) return Wrong(path, "must be a string, the text of a JSON object");
     if (arguments->get_string().empty()) return json::value(json::object());
-    auto parsed = ParseStrictJson(arguments->get_string());
+    // Models write a member twice, and their answers come back.
+    auto parsed = ParseStrictJson(arguments->get_string(), "the text", MemberTwice::kLastWins);
     if (!parsed || !parsed->is_object()) {
       return Wrong(path, "is not the text of a JSON object");
     }
@@ -184,26 +184,7 @@ class MessageReader {
   json::object out_;
 };
 
-bool IsKnownMember(std::string_view name) {
-  return name == "role" || name == "content" || name == "tool_calls" ||
-         std::find(std::begin(kCopied), std::end(kCopied), name) != std::end(kCopied);
-}
-
 }  // namespace
-
-Status ReportUnknownMembers(RequestParams* params) {
-  for (const json::value& message : *params->messages) {
-    if (!message.is_object()) continue;  // NormalizeMessages refuses it
-    for (const auto& [name, value] : message.get_object()) {
-      if (value.is_null() || IsKnownMember(name)) continue;
-      const std::string full = fmt::format("messages.{}", std::string_view(name));
-      const auto& known = params->ignored;
-      if (std::find(known.begin(), known.end(), full) != known.end()) continue;
-      VIVACE_RETURN_IF_ERROR(ReportIgnored(full, params));
-    }
-  }
-  return {};
-}
 
 Result<json::array> NormalizeMessages(const json::array& messages) {
   json::array out;

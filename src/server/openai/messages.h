@@ -16,7 +16,4 @@ namespace vivace::server {
 // "messages[3].content".
 Result<boost::json::array> NormalizeMessages(const boost::json::array& messages);
 
-// Notes members of the messages that no template sees, as "messages.NAME", each name once.
-Status ReportUnknownMembers(RequestParams* params);
-
 }  // namespace vivace::server

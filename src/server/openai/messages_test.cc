@@ -41,6 +41,16 @@ TEST(Messages, ToolCallsOfAnAssistant) {
             R"("function":{"name":"f","arguments":{"a":1}}}]})");
 }
 
+// As json.loads reads what a model wrote.
+TEST(Messages, OfArgumentsThatAMemberHasTwiceTheLastCount) {
+  const auto messages =
+      Normalize(R"([{"role":"assistant","tool_calls":[{"function":{"name":"f",)"
+                R"("arguments":"{\"a\":1,\"b\":{\"c\":1,\"c\":2},\"a\":3}"}}]}])");
+  ASSERT_TRUE(messages) << messages.error().message;
+  EXPECT_EQ((*messages)[0].at("tool_calls").at(0).at("function").at("arguments"),
+            json::value({{"a", 3}, {"b", {{"c", 2}}}}));
+}
+
 TEST(Messages, ReasoningUnderBothNames) {
   for (const char* name : {"reasoning", "reasoning_content"}) {
     const auto messages =
@@ -78,6 +88,8 @@ TEST(Messages, ErrorsNameTheMember) {
       {R"([{"role":"user","content":"x","tool_calls":[{}]}])", "messages[0].tool_calls"},
       {R"([{"role":"assistant","tool_calls":[{}]}])", "messages[0].tool_calls[0]"},
       {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"x"}}]}])",
+       "messages[0].tool_calls[0].function.arguments"},
+      {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":1,"}}]}])",
        "messages[0].tool_calls[0].function.arguments"},
       {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"[]"}}]}])",
        "messages[0].tool_calls[0].function.arguments"},

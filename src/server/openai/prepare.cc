@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/limits.h"
@@ -10,7 +11,6 @@
 #include "server/json/strict_json.h"
 #include "server/openai/chat_prompt.h"
 #include "server/openai/logprobs.h"
-#include "server/openai/messages.h"
 #include "server/openai/output_rules.h"
 #include "server/params/conversation.h"
 #include "server/params/readers.h"
@@ -100,7 +100,6 @@ Result<std::vector<TokenId>> TokenizePrompt(const Prompt& prompt, const RequestP
 
 // Renders the conversation and reports what the template has no use for.
 Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& model) {
-  VIVACE_RETURN_IF_ERROR(ReportUnknownMembers(params));
   VIVACE_ASSIGN(RenderedChat chat, RenderChat(*params, model));
   const ChatTemplate& used = *model.chat_template;
   if (params->reasoning_effort != nullptr && !KnowsReasoningEffort(used)) {
@@ -221,18 +220,21 @@ constexpr std::string_view kOfPrompts[] = {"model",
                                            "request_id",
                                            "strict"};
 
-// A prompt is shown, nothing is generated: the rest has no effect.
-Status ReportGenerationParams(const json::object& body, RequestParams* params) {
+// Members of a /tokenize request that concern a text; the others concern messages.
+constexpr std::string_view kOfTexts[] = {
+    "model", "prompt", "add_special_tokens", "truncate_prompt_tokens", "return_token_strs",
+    "strict"};
+
+// Members with rows that are not among those that are `read` here have no effect.
+Status ReportUnread(const json::object& body, std::span<const std::string_view> read,
+                    RequestParams* params) {
   for (const auto& [name, value] : body) {
     const ParamRow* row = FindParam(name, params->endpoint);
     if (row == nullptr || value.is_null()) continue;  // unknown: reported as such
     const bool no_effect = std::holds_alternative<RefusedField>(row->field) ||
                            std::holds_alternative<IgnoredField>(row->field);
     if (no_effect) continue;  // the same
-    if (std::find(std::begin(kOfPrompts), std::end(kOfPrompts), row->name) !=
-        std::end(kOfPrompts)) {
-      continue;
-    }
+    if (std::ranges::find(read, row->name) != read.end()) continue;
     VIVACE_RETURN_IF_ERROR(ReportOnce(name, params));
   }
   return {};
@@ -245,7 +247,7 @@ Status FitRenderedChat(const json::object& body, const ServedModel& model, Reque
   if (params->truncated_tokens > 0) {
     chat->text = model.tokenizer->Decode(chat->ids, /*skip_special=*/false);
   }
-  return ReportGenerationParams(body, params);
+  return ReportUnread(body, kOfPrompts, params);  // nothing is generated
 }
 
 // An object of what `write` says of a conversation's prompt.
@@ -356,6 +358,7 @@ Result<TextAnswer> AnswerTokenize(std::string_view text, const ServedModel& mode
     VIVACE_RETURN_IF_ERROR(CheckTokenizeText(prompt, "prompt"));
     ids = model.tokenizer->Encode(prompt,
                                   {.add_special_tokens = params.add_special_tokens.value_or(true)});
+    VIVACE_RETURN_IF_ERROR(ReportUnread(body.get_object(), kOfTexts, &params));
   }
   TruncatePrompt(model.max_model_len - 1, &ids, &params);
   std::string out;

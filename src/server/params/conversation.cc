@@ -15,6 +15,16 @@ bool Holds(std::initializer_list<std::string_view> list, std::string_view text) 
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
+// "messages[3].content[0].x" -> "messages[].content[].x"
+std::string WithoutIndices(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool index = c >= '0' && c <= '9' && !out.empty() && out.back() == '[';
+    if (!index) out += c;
+  }
+  return out;
+}
+
 }  // namespace
 
 void ConversationBuilder::Say(std::string_view role, json::value content) {
@@ -54,10 +64,10 @@ json::array ConversationBuilder::Finish() {
   return std::move(out_);
 }
 
-Result<ItemReader> ItemReader::Of(const json::value& value, std::string path, std::string list) {
+Result<ItemReader> ItemReader::Of(const json::value& value, std::string path) {
   const json::object* object = value.if_object();
   if (object == nullptr) return WrongType(path, "an object", value);
-  return ItemReader(*object, std::move(path), std::move(list));
+  return ItemReader(*object, std::move(path));
 }
 
 std::string ItemReader::Path(std::string_view member) const {
@@ -90,21 +100,19 @@ Result<json::value> ItemReader::Text(std::string_view member,
                                      RequestParams* params) const {
   const json::value* content = Find(member);
   if (content == nullptr) return Wrong(member, "is required");
-  return ReadTextContent(*content, Path(member), fmt::format("{}.{}", list_, member), types,
-                         params);
+  return ReadTextContent(*content, Path(member), types, params);
 }
 
 Status ItemReader::ReportOthers(std::initializer_list<std::string_view> known,
                                 RequestParams* params) const {
   for (const auto& [name, value] : *object_) {
     if (value.is_null() || Holds(known, name)) continue;
-    VIVACE_RETURN_IF_ERROR(ReportOnce(fmt::format("{}.{}", list_, std::string_view(name)), params));
+    VIVACE_RETURN_IF_ERROR(ReportOnce(Path(name), params));
   }
   return {};
 }
 
 Result<json::value> ReadTextContent(const json::value& content, const std::string& path,
-                                    const std::string& list,
                                     std::initializer_list<std::string_view> types,
                                     RequestParams* params) {
   if (content.is_string()) return content;
@@ -112,7 +120,7 @@ Result<json::value> ReadTextContent(const json::value& content, const std::strin
   json::array parts;
   for (size_t i = 0; i < content.get_array().size(); ++i) {
     VIVACE_ASSIGN(const ItemReader part,
-                  ItemReader::Of(content.get_array()[i], fmt::format("{}[{}]", path, i), list));
+                  ItemReader::Of(content.get_array()[i], fmt::format("{}[{}]", path, i)));
     VIVACE_ASSIGN(const std::string_view type, part.String("type"));
     if (!Holds(types, type)) {
       return part.Wrong("type", fmt::format("is \"{}\"; this model reads text only", type));
@@ -165,7 +173,7 @@ Status ReadToolsAsChat(std::string_view name, const json::value& value, Function
   json::array tools;
   for (size_t i = 0; i < list->size(); ++i) {
     VIVACE_ASSIGN(const ItemReader tool,
-                  ItemReader::Of((*list)[i], fmt::format("{}[{}]", name, i), std::string(name)));
+                  ItemReader::Of((*list)[i], fmt::format("{}[{}]", name, i)));
     VIVACE_ASSIGN(json::object made, function(tool, (*list)[i].get_object(), params));
     tools.push_back(json::object{{"type", "function"}, {"function", std::move(made)}});
   }
@@ -173,8 +181,9 @@ Status ReadToolsAsChat(std::string_view name, const json::value& value, Function
 }
 
 Status ReportOnce(std::string_view name, RequestParams* params) {
-  const auto& known = params->ignored;
-  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  const std::string kind = WithoutIndices(ReportedName(name));
+  const auto same = [&](const std::string& known) { return WithoutIndices(known) == kind; };
+  if (std::ranges::any_of(params->ignored, same)) return {};
   return ReportIgnored(name, params);
 }
 

@@ -44,8 +44,8 @@ class ConversationBuilder {
 // Reads one object of a request; errors and reports name members by its path ("input[3]").
 class ItemReader {
  public:
-  // An object, or an error. `list`: the path without its index, for reports.
-  static Result<ItemReader> Of(const json::value& value, std::string path, std::string list);
+  // An object, or an error.
+  static Result<ItemReader> Of(const json::value& value, std::string path);
 
   // Null counts as absent.
   const json::value* Find(std::string_view member) const;
@@ -62,18 +62,16 @@ class ItemReader {
   tl::unexpected<Error> Wrong(std::string_view member, std::string_view rest) const;
 
  private:
-  ItemReader(const json::object& object, std::string path, std::string list)
-      : object_(&object), path_(std::move(path)), list_(std::move(list)) {}
+  ItemReader(const json::object& object, std::string path)
+      : object_(&object), path_(std::move(path)) {}
 
   const json::object* object_;
   std::string path_;
-  std::string list_;
 };
 
 // A string, or a list of parts whose type is one of `types` and whose text is a string. `path`
-// names it in errors, `list` in reports.
+// names it.
 Result<json::value> ReadTextContent(const json::value& content, const std::string& path,
-                                    const std::string& list,
                                     std::initializer_list<std::string_view> types,
                                     RequestParams* params);
 
@@ -97,7 +95,8 @@ using FunctionOf = Result<json::object> (*)(const ItemReader& tool, const json::
 Status ReadToolsAsChat(std::string_view name, const json::value& value, FunctionOf function,
                        const ParamContext& context, RequestParams* params);
 
-// ReportIgnored, each name once.
+// ReportIgnored, each name once: of the items of a list the first that has it. A conversation has
+// as many as it likes.
 Status ReportOnce(std::string_view name, RequestParams* params);
 
 // Puts the system message before the turns and shows them as `messages`.

@@ -110,6 +110,10 @@ TEST(ResponsesInput, RefusesByPath) {
        "tool_choice.tools[0]", "\"name\": …"},
       {R"({"input":"a","text":{"format":{"type":"json_schema","name":"s"}}})", "text.format",
        "needs a \"schema\""},
+      {R"({"input":[{"type":"function_call","call_id":"c","name":"f","arguments":"{\"a\""}]})",
+       "input[0].arguments", "JSON object"},
+      {R"({"input":"a","text":{"format":{"type":"json_schema","name":5,"schema":{}}}})",
+       "text.format.name", "a string, not an integer"},
       {R"({"input":"a","text":{"format":{"type":"json_schema","name":"s","schema":"x"}}})",
        "text.format.schema", "an object"},
       {R"({"input":"a","truncation":"x"})", "truncation", "auto"},
@@ -127,7 +131,7 @@ TEST(ResponsesInput, ReportsWhatNobodyReads) {
               {"role":"user","content":"b","foo":2}],"text":{"verbosity":"low"},
               "reasoning":{"summary":"auto"},"include":["reasoning.encrypted_content"],
               "truncation":"auto"})"),
-              ElementsAre("input.foo", "text.verbosity", "reasoning.summary",
+              ElementsAre("input[0].foo", "text.verbosity", "reasoning.summary",
                           "include.reasoning.encrypted_content", "truncation"));
 }
 
@@ -146,6 +150,23 @@ TEST(ResponsesInput, ToolsAreChats) {
   EXPECT_EQ(json::serialize(*parsed.params->tools),
             R"([{"type":"function","function":{"name":"f","description":"d",)"
             R"("parameters":{"type":"object"},"strict":true}}])");
+}
+
+// As json.loads reads what a model wrote.
+TEST(ResponsesInput, OfArgumentsThatAMemberHasTwiceTheLastCount) {
+  EXPECT_THAT(Turns(kResponses, R"({"input":[{"type":"function_call","call_id":"c","name":"f",
+                  "arguments":"{\"a\":1,\"a\":{\"b\":2,\"b\":3}}"}]})"),
+              HasSubstr(R"("arguments":{"a":{"b":3}})"));
+}
+
+TEST(ResponsesInput, NestedMembersThatNobodyReads) {
+  EXPECT_THAT(Ignored(kResponses, R"({"input":"a",
+                  "text":{"format":{"type":"json_schema","name":"n","description":"d",
+                          "schema":{"zz":1},"strict":true,"zz":1}},
+                  "tools":[{"type":"function","name":"f","parameters":{"zz":1}},
+                           {"type":"function","name":"g","yy":1}],
+                  "tool_choice":{"type":"function","name":"f","xx":1}})"),
+              ElementsAre("text.format.zz", "tools[1].yy", "tool_choice.xx"));
 }
 
 // What a response object says again of its request.
@@ -264,7 +285,7 @@ TEST(BlockMessages, CacheMarksAreReportedOnce) {
           {"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},
                                     {"type":"text","text":"b","cache_control":{"type":"ephemeral"}}]}],
           "metadata":{"user_id":"u"}})"),
-              ElementsAre("messages.content.cache_control", "metadata"));
+              ElementsAre("messages[0].content[0].cache_control", "metadata"));
 }
 
 TEST(BlockMessages, ToolsAndThinking) {

@@ -13,7 +13,7 @@ Status ReadTexts(std::string_view name, const json::value& value, std::vector<st
   }
   const auto* list = value.if_array();
   if (list == nullptr) {
-    return WrongType(name, "a list of strings, or of objects with a \"text\"", value);
+    return WrongType(name, "a string, or a list of strings or of objects with a \"text\"", value);
   }
   if (list->empty()) return WrongValue(name, "is an empty list; give at least one text");
   if (list->size() > limits::kMaxScoredTexts) {

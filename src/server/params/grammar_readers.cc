@@ -1,11 +1,14 @@
 #include "server/params/grammar_readers.h"
 
+#include <algorithm>
 #include <boost/json/serialize.hpp>
+#include <initializer_list>
 #include <string>
 #include <utility>
 
 #include "base/limits.h"
 #include "server/json/strict_json.h"
+#include "server/params/conversation.h"
 #include "server/params/readers.h"
 
 namespace vivace::server {
@@ -34,6 +37,29 @@ GrammarSpec Spec(Kind kind, std::string text = {}) {
 Status TakeText(std::string_view name, Kind kind, const json::value& value, RequestParams* params) {
   if (!value.is_string()) return WrongType(name, "a string", value);
   return Take(name, Spec(kind, std::string(value.get_string())), params);
+}
+
+// What a response_format of a type reads; what it has beside that may be of another type's.
+struct FormatType {
+  std::string_view type;
+  std::initializer_list<std::string_view> read;
+};
+const FormatType kFormatTypes[] = {{"text", {"type"}},
+                                   {"json_object", {"type", "schema"}},
+                                   {"json_schema", {"type", "json_schema"}}};
+
+Status ReportUnusedOfFormat(std::string_view name, std::string_view type,
+                            const json::object& format, RequestParams* params) {
+  const auto found = std::ranges::find(kFormatTypes, type, &FormatType::type);
+  if (found == std::end(kFormatTypes)) return {};
+  // Some clients put the schema straight into response_format.
+  if (type == "json_schema" && !format.contains("json_schema")) return {};
+  for (const auto& [key, value] : format) {
+    const std::string_view member = key;
+    if (value.is_null() || std::ranges::find(found->read, member) != found->read.end()) continue;
+    VIVACE_RETURN_IF_ERROR(ReportOnce(fmt::format("{}.{}", name, member), params));
+  }
+  return {};
 }
 
 // JSON as a value or as the text of one, as vLLM takes both.
@@ -107,6 +133,7 @@ Status ReadResponseFormat(std::string_view name, const json::value& value,
     return WrongValue(name, "needs a \"type\", which is a string");
   }
   const std::string_view kind = type->get_string();
+  VIVACE_RETURN_IF_ERROR(ReportUnusedOfFormat(name, kind, *object, params));
   if (kind == "text") return {};
   if (kind == "json_object") {
     // llama-server's shape has the schema here.
@@ -125,7 +152,6 @@ Status ReadResponseFormat(std::string_view name, const json::value& value,
   const auto* outer = object->if_contains("json_schema");
   // text.format and output_config.format have no inner object; they were given one.
   const bool flat = name.ends_with(".format");
-  // Some clients put the schema straight into response_format.
   const auto* holder = outer == nullptr ? object : outer->if_object();
   const auto* schema = holder == nullptr ? nullptr : holder->if_contains("schema");
   if (schema == nullptr || schema->is_null()) {

@@ -13,9 +13,8 @@ class BlockReader {
  public:
   explicit BlockReader(RequestParams* params) : params_(params) {}
 
-  Status Read(const json::value& message, std::string path, std::string_view list) {
-    list_ = std::string(list);
-    VIVACE_ASSIGN(const ItemReader reader, ItemReader::Of(message, std::move(path), list_));
+  Status Read(const json::value& message, std::string path) {
+    VIVACE_ASSIGN(const ItemReader reader, ItemReader::Of(message, std::move(path)));
     VIVACE_ASSIGN(const std::string_view role, reader.String("role"));
     VIVACE_RETURN_IF_ERROR(reader.ReportOthers({"role", "content"}, params_));
     const bool assistant = role == "assistant";
@@ -71,8 +70,7 @@ class BlockReader {
   }
 
   Status ReadBlock(const json::value& value, std::string path) {
-    VIVACE_ASSIGN(const ItemReader block,
-                  ItemReader::Of(value, std::move(path), list_ + ".content"));
+    VIVACE_ASSIGN(const ItemReader block, ItemReader::Of(value, std::move(path)));
     VIVACE_ASSIGN(const std::string_view type, block.String("type"));
     called_ = false;
     if (type == "text") {
@@ -88,7 +86,7 @@ class BlockReader {
       return block.ReportOthers({"type", "thinking", "signature"}, params_);
     }
     if (type == "redacted_thinking" && assistant_) {
-      return ReportOnce(list_ + ".content.redacted_thinking", params_);
+      return ReportOnce(block.Path("redacted_thinking"), params_);
     }
     if (type == "image" || type == "document") {
       return block.Wrong("type", fmt::format("is \"{}\"; this model reads text only", type));
@@ -119,13 +117,12 @@ class BlockReader {
     // No template knows of errors, so only a true one is worth a word.
     const json::value* failed = block.Find("is_error");
     if (failed != nullptr && *failed != false) {
-      VIVACE_RETURN_IF_ERROR(ReportOnce(list_ + ".content.is_error", params_));
+      VIVACE_RETURN_IF_ERROR(ReportOnce(block.Path("is_error"), params_));
     }
     return block.ReportOthers({"type", "tool_use_id", "content", "is_error"}, params_);
   }
 
   RequestParams* params_;
-  std::string list_;
   ConversationBuilder turns_;
   json::array parts_;  // texts of a user's turn, under way
   bool assistant_ = false;
@@ -158,7 +155,7 @@ Status ReadBlockMessages(std::string_view name, const json::value& value, const 
   VIVACE_ASSIGN(const json::array* list, ReadTurnList(name, value));
   BlockReader reader(params);
   for (size_t i = 0; i < list->size(); ++i) {
-    VIVACE_RETURN_IF_ERROR(reader.Read((*list)[i], fmt::format("{}[{}]", name, i), name));
+    VIVACE_RETURN_IF_ERROR(reader.Read((*list)[i], fmt::format("{}[{}]", name, i)));
   }
   if (reader.ends_with_call()) {
     return WrongValue(name, "ends with a tool_use block; its tool_result must follow");
@@ -174,8 +171,7 @@ Status ReadBlockMessages(std::string_view name, const json::value& value, const 
 
 Status ReadSystem(std::string_view name, const json::value& value, const ParamContext&,
                   RequestParams* params) {
-  VIVACE_ASSIGN(json::value text,
-                ReadTextContent(value, std::string(name), std::string(name), {"text"}, params));
+  VIVACE_ASSIGN(json::value text, ReadTextContent(value, std::string(name), {"text"}, params));
   if (!JoinedText(text).empty()) params->instructions = std::move(text);
   return {};
 }
@@ -187,8 +183,7 @@ Status ReadSchemaTools(std::string_view name, const json::value& value, const Pa
 
 Status ReadTypedToolChoice(std::string_view name, const json::value& value,
                            const ParamContext& context, RequestParams* params) {
-  VIVACE_ASSIGN(const ItemReader choice,
-                ItemReader::Of(value, std::string(name), std::string(name)));
+  VIVACE_ASSIGN(const ItemReader choice, ItemReader::Of(value, std::string(name)));
   VIVACE_ASSIGN(const std::string_view type, choice.String("type"));
   VIVACE_RETURN_IF_ERROR(
       choice.ReportOthers({"type", "name", "disable_parallel_tool_use"}, params));
@@ -216,8 +211,7 @@ Status ReadTypedToolChoice(std::string_view name, const json::value& value,
 
 Status ReadThinking(std::string_view name, const json::value& value, const ParamContext& context,
                     RequestParams* params) {
-  VIVACE_ASSIGN(const ItemReader thinking,
-                ItemReader::Of(value, std::string(name), std::string(name)));
+  VIVACE_ASSIGN(const ItemReader thinking, ItemReader::Of(value, std::string(name)));
   VIVACE_ASSIGN(const std::string_view type, thinking.String("type"));
   VIVACE_RETURN_IF_ERROR(thinking.ReportOthers({"type", "budget_tokens"}, params));
   if (type != "enabled" && type != "disabled" && type != "adaptive") {
@@ -236,17 +230,14 @@ Status ReadThinking(std::string_view name, const json::value& value, const Param
 
 Status ReadOutputConfig(std::string_view name, const json::value& value,
                         const ParamContext& context, RequestParams* params) {
-  VIVACE_ASSIGN(const ItemReader config,
-                ItemReader::Of(value, std::string(name), std::string(name)));
-  VIVACE_RETURN_IF_ERROR(config.ReportOthers({"format", "effort"}, params));
+  VIVACE_ASSIGN(const ItemReader config, ItemReader::Of(value, std::string(name)));
   if (const json::value* effort = config.Find("effort")) {
     VIVACE_RETURN_IF_ERROR(
         ReadAsChat("reasoning_effort", config.Path("effort"), *effort, context, params));
   }
   const json::value* format = config.Find("format");
   if (format == nullptr) return {};
-  VIVACE_ASSIGN(const ItemReader reader,
-                ItemReader::Of(*format, config.Path("format"), config.Path("format")));
+  VIVACE_ASSIGN(const ItemReader reader, ItemReader::Of(*format, config.Path("format")));
   VIVACE_ASSIGN(const std::string_view type, reader.String("type"));
   if (type != "json_schema") return reader.Wrong("type", "must be json_schema");
   const json::value* schema = reader.Find("schema");

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "base/limits.h"
@@ -92,7 +93,16 @@ Status ReadMember(std::string_view name, const json::value& value, const ParamCo
   if (value.is_null()) return {};
   if (row == nullptr) return ReportIgnored(name, params);
   if (name == row->alias) params->renamed.push_back({std::string(name), std::string(row->name)});
-  return ReadParam(*row, name, value, context, params);
+  VIVACE_RETURN_IF_ERROR(ReadParam(*row, name, value, context, params));
+  const auto* custom = std::get_if<CustomField>(&row->field);
+  if (custom == nullptr || custom->members == nullptr) return {};
+  return CheckMembers(value, std::string(name), *custom->members, params);
+}
+
+// The name that the client used.
+std::string_view WrittenName(const Reports& reports, std::string_view name) {
+  const auto found = std::ranges::find(reports.renamed, name, &Reports::Renamed::name);
+  return found == reports.renamed.end() ? name : std::string_view(found->alias);
 }
 
 // A parameter under its name and its alias at once has no one meaning.
@@ -149,10 +159,10 @@ Status RequireInput(const RequestParams& params) {
       if (params.second_texts.empty()) return missing("text_2");
       if (params.first_texts.size() > 1 &&
           params.first_texts.size() != params.second_texts.size()) {
-        return WrongValue("text_1",
-                          fmt::format("has {} texts and `text_2` has {}; give one, or as "
-                                      "many",
-                                      params.first_texts.size(), params.second_texts.size()));
+        return WrongValue(WrittenName(params, "text_1"),
+                          fmt::format("has {} texts and `{}` has {}; give one, or as many",
+                                      params.first_texts.size(), WrittenName(params, "text_2"),
+                                      params.second_texts.size()));
       }
       break;
   }
@@ -194,8 +204,9 @@ Status CheckStrict(const Reports& reports) {
   }
   if (!reports.clamped.empty()) {
     const auto& clamp = reports.clamped.front();
-    return Fail(ErrorCode::kInvalidArgument, "strict_clamped", clamp.name,
-                "`{}` is {} but only {} can be given, and the request is strict", clamp.name,
+    const std::string name(WrittenName(reports, clamp.name));
+    return Fail(ErrorCode::kInvalidArgument, "strict_clamped", name,
+                "`{}` is {} but only {} can be given, and the request is strict", name,
                 clamp.wanted, clamp.given);
   }
   const auto& rename = reports.renamed.front();
@@ -205,6 +216,7 @@ Status CheckStrict(const Reports& reports) {
 }
 
 Status CombineParams(RequestParams* params) {
+  const auto written = [&](std::string_view name) { return WrittenName(*params, name); };
   ShowTurns(params);
   VIVACE_RETURN_IF_ERROR(RequireInput(*params));
   if (params->truncate_prompt_tokens == 0) {
@@ -212,14 +224,15 @@ Status CombineParams(RequestParams* params) {
   }
   if ((params->endpoint & (kEmbeddings | kRerank | kScore)) != 0) return {};
   if (params->best_of && *params->best_of != params->n) {
-    return WrongValue("best_of", fmt::format("is {} but `n` is {}; only best_of = n is supported",
-                                             *params->best_of, params->n));
+    return WrongValue("best_of", fmt::format("is {} but `{}` is {}; they must be equal",
+                                             *params->best_of, written("n"), params->n));
   }
   if (params->prompts.size() * static_cast<size_t>(params->n) >
       static_cast<size_t>(limits::kMaxChoices)) {
-    return WrongValue("n", fmt::format("times the number of prompts is {}; at most {} are allowed",
-                                       params->prompts.size() * static_cast<size_t>(params->n),
-                                       limits::kMaxChoices));
+    return WrongValue(
+        written("n"),
+        fmt::format("times the number of prompts is {}; at most {} are allowed",
+                    params->prompts.size() * static_cast<size_t>(params->n), limits::kMaxChoices));
   }
   VIVACE_RETURN_IF_ERROR(CheckToolChoice(params));
   if (params->has_stream_options && !params->stream) {
@@ -238,7 +251,7 @@ Status CombineParams(RequestParams* params) {
     return WrongValue("prompt_logprobs", "is not available when `stream` is true");
   }
   const auto wanted = params->wanted_tokens();
-  const std::string_view length_name = params->length_name();
+  const std::string_view length_name = written(params->length_name());
   if (params->suffix && (params->echo || params->prompts.size() > 1)) {
     return WrongValue("suffix", "goes with one prompt and without `echo`");
   }
@@ -246,8 +259,9 @@ Status CombineParams(RequestParams* params) {
     return WrongValue(length_name, "must be at least 1 (0 is allowed with `echo` only)");
   }
   if (wanted && *wanted >= 0 && params->sampling.min_tokens > *wanted) {
-    return WrongValue("min_tokens", fmt::format("is {} but `{}` is {}", params->sampling.min_tokens,
-                                                length_name, *wanted));
+    return WrongValue(
+        written("min_tokens"),
+        fmt::format("is {} but `{}` is {}", params->sampling.min_tokens, length_name, *wanted));
   }
   if (params->logprobs) params->sampling.logprobs = params->top_logprobs.value_or(0);
   return {};

@@ -21,7 +21,8 @@ std::optional<int64_t> AsInteger(const json::value& value) {
 }
 
 Result<TokenId> ReadTokenId(std::string_view name, const json::value& value, int32_t vocab) {
-  if (!value.is_int64() && !value.is_uint64()) return WrongType(name, "a token id", value);
+  const bool huge = value.is_double() && std::fabs(value.get_double()) >= 0x1p63;
+  if (!value.is_int64() && !value.is_uint64() && !huge) return WrongType(name, "a token id", value);
   const auto id = AsInteger(value);
   if (!id || *id < 0 || *id >= vocab) {
     return WrongValue(name, fmt::format("is {}; token ids of this model are 0 to {}",
@@ -57,12 +58,16 @@ constexpr std::string_view kPromptShapes =
 
 }  // namespace
 
+std::string ReportedName(std::string_view name) {
+  return utf8::Repair(name.substr(0, kMaxReportedNameBytes));
+}
+
 Status ReportIgnored(std::string_view name, RequestParams* params) {
   if (params->ignored.size() >= limits::kMaxUnknownParams) {
     return Fail(ErrorCode::kInvalidArgument, "too_many_parameters", "",
                 "the body has more than {} members that have no effect", limits::kMaxUnknownParams);
   }
-  params->ignored.push_back(utf8::Repair(name.substr(0, kMaxReportedNameBytes)));
+  params->ignored.push_back(ReportedName(name));
   return {};
 }
 

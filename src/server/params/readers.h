@@ -57,6 +57,8 @@ Status ReadRequestId(std::string_view name, const json::value& value, const Para
 bool IsRequestId(std::string_view text);
 
 // Notes a member that has no effect; too many of them are an error.
+// ReportedName: the name that is noted, which is not long.
+std::string ReportedName(std::string_view name);
 Status ReportIgnored(std::string_view name, RequestParams* params);
 
 // kInvalidArgument "invalid_type": "NAME must be WANTED, not KIND".

@@ -62,6 +62,10 @@ TEST(Readers, ListsNameTheirItem) {
       {ReadPrompt, "[[1],[2,1000]]", "p[1][1]",
        "`p[1][1]` is 1000; token ids of this model are 0 to 999"},
       {ReadStop, R"(["a",1])", "p[1]", "`p[1]` must be a string, not an integer"},
+      {ReadStop, "1000000000000000000000000000000", "p",
+       "`p` must be a string or a list of strings, not a number that is too large"},
+      {ReadTokens, "[1000000000000000000000000000000]", "p[0]",
+       "`p[0]` is 1E30; token ids of this model are 0 to 999"},
       {ReadBadWords, R"([null])", "p[0]", "`p[0]` must be a string, not null"},
       {ReadChoice, R"(["a",{}])", "p[1]", "`p[1]` must be a string, not an object"},
       {ReadLogitBias, R"({"5":"x"})", "p.5", "`p.5` must be a number, not a string"},
@@ -73,7 +77,7 @@ TEST(Readers, ListsNameTheirItem) {
       {ReadSecondTexts, R"([{"text":null}])", "p[0].text",
        "`p[0].text` must be a string, not null"},
       {ReadSecondTexts, "5", "p",
-       "`p` must be a list of strings, or of objects with a \"text\", not an integer"},
+       "`p` must be a string, or a list of strings or of objects with a \"text\", not an integer"},
   };
   for (const auto& c : cases) {
     const Status status = Apply(c.reader, json::parse(c.value)).status;

@@ -21,9 +21,8 @@ class InputReader {
  public:
   explicit InputReader(RequestParams* params) : params_(params) {}
 
-  Status Read(const json::value& item, std::string path, std::string_view list) {
-    VIVACE_ASSIGN(const ItemReader reader,
-                  ItemReader::Of(item, std::move(path), std::string(list)));
+  Status Read(const json::value& item, std::string path) {
+    VIVACE_ASSIGN(const ItemReader reader, ItemReader::Of(item, std::move(path)));
     VIVACE_ASSIGN(const std::string_view type, reader.StringOr("type"));
     if (type.empty() || type == "message") return ReadMessage(reader);
     if (type == "function_call") return ReadCall(reader);
@@ -67,7 +66,8 @@ class InputReader {
         item.ReportOthers({"type", "call_id", "name", "arguments", "id", "status"}, params_));
     json::object arguments;
     if (!text.empty()) {
-      auto parsed = ParseStrictJson(text);
+      // Models write a member twice, and their answers come back.
+      auto parsed = ParseStrictJson(text, "the text", MemberTwice::kLastWins);
       if (!parsed || !parsed->is_object()) {
         return item.Wrong("arguments", "must be the text of a JSON object");
       }
@@ -180,7 +180,7 @@ Status ReadInput(std::string_view name, const json::value& value, const ParamCon
   if (!value.is_array()) return WrongType(name, "a string or a list of items", value);
   VIVACE_ASSIGN(const json::array* list, ReadTurnList(name, value));
   for (size_t i = 0; i < list->size(); ++i) {
-    VIVACE_RETURN_IF_ERROR(reader.Read((*list)[i], fmt::format("{}[{}]", name, i), name));
+    VIVACE_RETURN_IF_ERROR(reader.Read((*list)[i], fmt::format("{}[{}]", name, i)));
   }
   params->turns = std::make_shared<json::array>(reader.Finish());
   if (params->turns->empty()) return WrongValue(name, "says nothing; give at least one message");
@@ -196,8 +196,7 @@ Status ReadInstructions(std::string_view name, const json::value& value, const P
 
 Status ReadText(std::string_view name, const json::value& value, const ParamContext& context,
                 RequestParams* params) {
-  VIVACE_ASSIGN(const ItemReader text, ItemReader::Of(value, std::string(name), std::string(name)));
-  VIVACE_RETURN_IF_ERROR(text.ReportOthers({"format"}, params));
+  VIVACE_ASSIGN(const ItemReader text, ItemReader::Of(value, std::string(name)));
   const json::value* format = text.Find("format");
   if (format == nullptr) return {};
   if (!format->is_object()) return WrongType(text.Path("format"), "an object", *format);
@@ -207,8 +206,7 @@ Status ReadText(std::string_view name, const json::value& value, const ParamCont
 
 Status ReadReasoning(std::string_view name, const json::value& value, const ParamContext& context,
                      RequestParams* params) {
-  VIVACE_ASSIGN(const ItemReader reasoning,
-                ItemReader::Of(value, std::string(name), std::string(name)));
+  VIVACE_ASSIGN(const ItemReader reasoning, ItemReader::Of(value, std::string(name)));
   VIVACE_RETURN_IF_ERROR(reasoning.ReportOthers({"effort"}, params));
   const json::value* effort = reasoning.Find("effort");
   if (effort == nullptr) return {};
@@ -224,8 +222,7 @@ Status ReadFlatToolChoice(std::string_view name, const json::value& value,
                           const ParamContext& context, RequestParams* params) {
   const auto* object = value.if_object();
   if (object == nullptr) return ReadAsChat("tool_choice", name, value, context, params);
-  VIVACE_ASSIGN(const ItemReader choice,
-                ItemReader::Of(value, std::string(name), std::string(name)));
+  VIVACE_ASSIGN(const ItemReader choice, ItemReader::Of(value, std::string(name)));
   VIVACE_ASSIGN(const std::string_view type, choice.String("type"));
   if (type == "allowed_tools") {
     return ReadMadeAsChat("tool_choice", name, NestedAllowedTools(*object), context, params);

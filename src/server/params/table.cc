@@ -64,8 +64,8 @@ const ParamRow kInputRows[] = {
     {"model", "", kAll,
      StringField{kMaxModelNameBytes, [](P& p, std::string_view v) { p.model = v; }},
      "the served model", "One of the served names; 404 for another one."},
-    {"messages", "", kChat | kTokenize, CustomField{"list of messages", ReadMessages, kMessageList},
-     "required",
+    {"messages", "", kChat | kTokenize,
+     CustomField{"list of messages", ReadMessages, kMessageList, &kChatMessageMembers}, "required",
      "The conversation. Roles: system, developer, user, assistant, tool. Content: a string, or "
      "parts "
      "of type text; null for an assistant."},
@@ -89,18 +89,19 @@ const ParamRow kInputRows[] = {
      "The text or ids to continue. /tokenize takes a string. Token ids are used as they are."},
     {"tokens", "", kDetokenize, CustomField{"list of token ids", ReadTokens, kIdList}, "required",
      "The ids to turn into text."},
-    {"tools", "", kChat | kTokenize, CustomField{"list of function tools", ReadTools, kToolList},
-     "none",
+    {"tools", "", kChat | kTokenize,
+     CustomField{"list of function tools", ReadTools, kToolList, &kChatToolMembers}, "none",
      "Functions the model may call: at most 128, names of up to 64 letters, digits, `_` and `-`, "
      "no two alike, 256 KiB of JSON together. In which format calls are written and read is found "
      "from the chat template. `strict`: the arguments obey the schema."},
-    {"tools", "", kResponses, CustomField{"list of function tools", ReadFlatTools, kObjectList},
-     "none", "As for chat, without the inner object; only functions."},
+    {"tools", "", kResponses,
+     CustomField{"list of function tools", ReadFlatTools, kObjectList, &kFlatToolMembers}, "none",
+     "As for chat, without the inner object; only functions."},
     {"tools", "", kAnthropic, CustomField{"list of tools", ReadSchemaTools, kObjectList}, "none",
      "As for chat, in Anthropic's shape: name, description, input_schema."},
     {"tool_choice", "", kResponses,
      CustomField{"auto, none, required, a function or allowed_tools", ReadFlatToolChoice,
-                 kStringOrObject},
+                 kStringOrObject, &kFlatToolChoiceMembers},
      "auto", "As for chat, without the inner objects."},
     {"tool_choice", "", kAnthropic, CustomField{"object of a type", ReadTypedToolChoice, kObject},
      "auto", "As for chat: type auto, any, tool or none, and disable_parallel_tool_use."},
@@ -109,13 +110,14 @@ const ParamRow kInputRows[] = {
     {"thinking", "", kAnthropic, CustomField{"object", ReadThinking, kObject}, "the template's",
      "type enabled, disabled or adaptive, and budget_tokens: whether a template that knows the "
      "choice lets the model think."},
-    {"text", "", kResponses, CustomField{"object", ReadText, kObject}, "text",
+    {"text", "", kResponses, CustomField{"object", ReadText, kObject, &kTextMembers}, "text",
      "format, as response_format, in the flat form."},
-    {"output_config", "", kAnthropic, CustomField{"object", ReadOutputConfig, kObject}, "text",
+    {"output_config", "", kAnthropic,
+     CustomField{"object", ReadOutputConfig, kObject, &kOutputConfigMembers}, "text",
      "format, a json_schema, and effort."},
     {"tool_choice", "", kChat,
      CustomField{"\"none\", \"auto\", \"required\", a named function or allowed_tools",
-                 ReadToolChoice, kStringOrObject},
+                 ReadToolChoice, kStringOrObject, &kChatToolChoiceMembers},
      "auto",
      "none: the tools are not told to the model. auto: it may call them. required: at least one "
      "call and nothing else. A named function: one call of it. allowed_tools, with a mode of auto "
@@ -255,7 +257,8 @@ const ParamRow kGenerationRows[] = {
 
 // What the output must be: one of these at most.
 const ParamRow kGrammarRows[] = {
-    {"response_format", "", kGenerate, CustomField{"object", ReadResponseFormat, kObject}, "text",
+    {"response_format", "", kGenerate,
+     CustomField{"object", ReadResponseFormat, kObject, &kResponseFormatMembers}, "text",
      "text, json_object (any object), json_schema (output that the schema allows, "
      "docs/structured.md) "
      "or structural_tag. A schema that cannot be enforced is refused by keyword."},
@@ -345,8 +348,9 @@ const ParamRow kEmbeddingRows[] = {
                  [](P& p, std::string_view v) { p.first_texts.assign(1, std::string(v)); }},
      "required", "What the documents are compared with."},
     {"documents", "", kRerank,
-     CustomField{"list of strings or of objects with a text", ReadSecondTexts, kStringOrList},
-     "required", "At most 1024."},
+     CustomField{"string, list of strings or of objects with a text", ReadSecondTexts,
+                 kStringOrList},
+     "required", "At most 1024. One string is a list of one."},
     {"text_1", "queries", kScore,
      CustomField{"string or list of strings", ReadFirstTexts, kStringOrList}, "required",
      "One text, compared with each of text_2; or as many as text_2 has, in pairs."},

@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "base/result.h"
+#include "server/params/known_members.h"
 #include "server/params/request_params.h"
 
 namespace vivace::server {
@@ -50,6 +51,7 @@ struct CustomField {
   Status (*read)(std::string_view name, const json::value& value, const ParamContext& context,
                  RequestParams* params);
   std::string_view schema = "{}";  // JSON Schema of what it reads, roughly; for /openapi.json
+  const KnownMembers* members = nullptr;  // of its objects; null: the reader reports the others
 };
 // Would change the answer and is not offered: 400.
 struct RefusedField {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -323,6 +324,114 @@ TEST(ParamTable, AliasesAreTheSameParameter) {
   const auto both = Parse(kChat, {{"max_tokens", 1}, {"max_new_tokens", 2}});
   ASSERT_FALSE(both);
   EXPECT_EQ(both.error().field, "max_new_tokens");
+}
+
+std::string ErrorField(Endpoint endpoint, std::string_view members) {
+  const auto params = Parse(endpoint, json::parse(members).as_object());
+  if (params) return "none";
+  EXPECT_THAT(params.error().message, HasSubstr("`" + params.error().field + "`"));
+  return params.error().field;
+}
+
+TEST(ParamTable, ErrorsOfSeveralMembersNameThemAsTheyWereWritten) {
+  EXPECT_EQ(ErrorField(kChat, R"({"n_predict":0})"), "n_predict");
+  EXPECT_EQ(ErrorField(kChat, R"({"max_completion_tokens":0})"), "max_completion_tokens");
+  EXPECT_EQ(ErrorField(kChat, R"({"max_new_tokens":0})"), "max_new_tokens");
+  EXPECT_EQ(ErrorField(kResponses, R"({"max_output_tokens":0})"), "max_output_tokens");
+  EXPECT_EQ(ErrorField(kChat, R"({"n_predict":1,"min_new_tokens":2})"), "min_new_tokens");
+  EXPECT_EQ(ErrorField(kScore, R"({"text_1":null,"queries":["a","b"],"text_2":["c"]})"), "queries");
+  Reports reports{.clamped = {{"max_tokens", 9, 1}}, .renamed = {{"max_new_tokens", "max_tokens"}}};
+  reports.strict = true;
+  EXPECT_EQ(CheckStrict(reports).error().field, "max_new_tokens");
+}
+
+TEST(ParamTable, NestedMembersThatNobodyReadsAreReported) {
+  const struct {
+    const char* members;
+    const char* reported;  // the one; empty: none
+  } cases[] = {
+      {R"({"messages":[{"role":"user","content":"a"},{"role":"user","content":"a","zz":1},
+          {"role":"user","content":"a","zz":2}]})",
+       "messages[1].zz"},
+      {R"({"messages":[{"role":"user","content":[{"type":"text","text":"a"},
+          {"type":"text","text":"b","cache_control":{}}]}]})",
+       "messages[0].content[1].cache_control"},
+      {R"({"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","index":0,
+          "function":{"name":"f","arguments":"{}","zz":1}}]}]})",
+       "messages[0].tool_calls[0].function.zz"},
+      {R"({"messages":[{"role":"assistant","content":null,"refusal":null,"name":"n","reasoning":"r",
+          "tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":{"zz":1}}}]},
+          {"role":"tool","tool_call_id":"c","content":"r"}]})",
+       ""},
+      {R"({"tools":[{"type":"function","function":{"name":"f"},"zz":1}]})", "tools[0].zz"},
+      {R"({"tools":[{"type":"function","function":{"name":"f"}},
+          {"type":"function","function":{"name":"g","yy":1}}]})",
+       "tools[1].function.yy"},
+      {R"({"tools":[{"type":"function","function":{"name":"f","description":"d","strict":true,
+          "parameters":{"zz":1}}}]})",
+       ""},
+      {R"({"tools":[{"type":"function","function":{"name":"f"}}],
+          "tool_choice":{"type":"function","function":{"name":"f"},"zz":1}})",
+       "tool_choice.zz"},
+      {R"({"tools":[{"type":"function","function":{"name":"f"}}],
+          "tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto",
+          "tools":[{"type":"function","function":{"name":"f","zz":1}}]}}})",
+       "tool_choice.allowed_tools.tools[0].function.zz"},
+      {R"({"response_format":{"type":"text","zz":1}})", "response_format.zz"},
+      {R"({"response_format":{"type":"json_schema","json_schema":{"schema":{},"stict":true}}})",
+       "response_format.json_schema.stict"},
+      {R"({"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"d",
+          "schema":{"zz":1},"strict":true}}})",
+       ""},
+      {R"({"response_format":{"type":"json_object","schema":{"zz":1}}})", ""},
+      {R"({"response_format":{"type":"json_schema","schema":{"zz":1},"name":"n","strict":true}})",
+       ""},
+      {R"({"response_format":{"type":"text","schema":{}}})", "response_format.schema"},
+      {R"({"response_format":{"type":"json_object","json_schema":{"schema":{}}}})",
+       "response_format.json_schema"},
+      {R"({"response_format":{"type":"structural_tag","triggers":[],"structures":[]}})", ""},
+  };
+  for (const auto& c : cases) {
+    auto params = Parse(kChat, json::parse(c.members).as_object());
+    ASSERT_TRUE(params) << c.members << params.error().message;
+    const std::vector<std::string> one = {c.reported};
+    EXPECT_EQ(params->ignored, *c.reported == 0 ? std::vector<std::string>() : one) << c.members;
+    params->strict = true;
+    const Status strict = CheckStrict(*params);
+    EXPECT_EQ(strict ? "" : strict.error().field, c.reported);
+  }
+}
+
+TEST(ParamTable, NestedMembersHaveTypes) {
+  EXPECT_EQ(ErrorField(kChat, R"({"response_format":{"type":"json_schema",
+      "json_schema":{"name":5,"schema":{}}}})"),
+            "response_format.json_schema.name");
+  EXPECT_EQ(ErrorField(kChat, R"({"response_format":{"type":"json_schema",
+      "json_schema":{"strict":"no","schema":{}}}})"),
+            "response_format.json_schema.strict");
+  EXPECT_EQ(ErrorField(kCompletions, R"({"response_format":{"type":"json_schema",
+      "json_schema":{"description":4,"schema":{}}}})"),
+            "response_format.json_schema.description");
+  EXPECT_EQ(ErrorField(kChat, R"({"messages":[{"role":"assistant","tool_calls":[{"id":5,
+      "function":{"name":"f"}}]}]})"),
+            "messages[0].tool_calls[0].id");
+}
+
+// A template that prints its tools whole is not shown what is reported as ignored.
+TEST(ParamTable, ToolsHaveKnownMembersOnly) {
+  const json::value body = json::parse(R"({"messages":[{"role":"user","content":"a"}],"tools":[
+      {"type":"function","zz":1,"function":{"name":"f","yy":1,"parameters":{"zz":1}}}]})");
+  const auto params = ParseParams(body, {kChat, kVocab});
+  ASSERT_TRUE(params) << params.error().message;
+  EXPECT_EQ(json::serialize(*params->tools),
+            R"([{"type":"function","function":{"name":"f","parameters":{"zz":1}}}])");
+}
+
+// Every message of a long conversation may have it.
+TEST(ParamTable, AnUnknownMemberOfManyItemsIsOneReport) {
+  json::array messages(2 * limits::kMaxUnknownParams,
+                       {{"role", "user"}, {"content", "a"}, {"zz", 1}});
+  EXPECT_THAT(Parse(kChat, {{"messages", messages}})->ignored, ElementsAre("messages[0].zz"));
 }
 
 TEST(ParamTable, MarkdownNamesEveryRow) {

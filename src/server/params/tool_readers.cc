@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "server/json/strict_json.h"
+#include "server/params/known_members.h"
 #include "server/params/readers.h"
 
 namespace vivace::server {
@@ -157,7 +158,9 @@ Status ReadTools(std::string_view name, const json::value& value, const ParamCon
     return WrongValue(name, fmt::format("has {} bytes of JSON; at most {} are allowed", bytes,
                                         limits::kMaxToolSchemaBytes));
   }
-  params->tools = list;
+  // A member that is reported as ignored must not reach a template that prints its tools whole.
+  params->made.push_back(std::make_shared<const json::value>(OnlyKnown(value, kChatToolMembers)));
+  params->tools = &params->made.back()->get_array();
   return {};
 }
 

@@ -431,13 +431,16 @@ TEST_F(GenerationTest, HopelesslyLongTextIsRefusedBeforeTokenising) {
 
 TEST_F(GenerationTest, IgnoredParametersAreReported) {
   const auto exchange = Ask(kChatPath, Chat(R"(,"max_tokens":1,"user":"u","foo":1,"b a":2)"));
-  EXPECT_EQ(exchange->header("x-vivace-ignored"), "user,foo");
+  EXPECT_EQ(exchange->header("x-vivace-ignored"), "user,foo,b%20a");
   EXPECT_EQ(Json(*exchange).at("vivace").at("ignored"), json::value({"user", "foo", "b a"}));
   EXPECT_EQ(Ask(kChatPath, Chat(R"(,"max_tokens":1)"))->header("x-vivace-ignored"), "");
+  const auto stream =
+      Ask(kChatPath, Chat(R"(,"max_tokens":1,"stream":true,"foo,b":1,"température":1,"":1)"));
+  EXPECT_EQ(stream->header("x-vivace-ignored"), "foo%2Cb,temp%C3%A9rature,\"\"");
   // Text that a header must not carry.
   const auto evil = Ask(kChatPath, Chat(R"(,"max_tokens":1,"x\r\nset-cookie: a":1)"));
   EXPECT_EQ(evil->status(), 200);
-  EXPECT_EQ(evil->header("x-vivace-ignored"), "");
+  EXPECT_EQ(evil->header("x-vivace-ignored"), "x%0D%0Aset-cookie%3A%20a");
 }
 
 TEST_F(GenerationTest, NonFiniteLogitsAreTheRequestsEnd) {

@@ -1,6 +1,8 @@
 #include "server/service/report_headers.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,18 +10,28 @@
 namespace vivace::server {
 namespace {
 
-// A header may carry only plain names; the others are in the body's list.
-bool FitsHeader(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
+// RFC 3986's unreserved characters, and the brackets of a path's indices.
+bool StaysInHeader(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_-.~[]").find(c) != std::string_view::npos;
+}
+
+// Names are a client's: a list in a header carries some of them percent-encoded only.
+std::string Encoded(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (StaysInHeader(c)) {
+      out += c;
+    } else {
+      fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return out.empty() ? "\"\"" : out;  // an empty entry would be none
 }
 
 void Append(std::string_view name, std::string_view value, std::string* list) {
-  if (!FitsHeader(name)) return;
   if (!list->empty()) *list += ',';
-  *list += name;
+  *list += Encoded(name);
   if (!value.empty()) *list += '=';
   *list += value;
 }

@@ -234,12 +234,25 @@ TEST_F(RoutesTest, MembersWithoutEffectAreNamed) {
     return exchange->header("x-vivace-ignored");
   };
   EXPECT_EQ(named("/tokenize", R"({"prompt":"a","foo":1})"), "foo");
-  EXPECT_EQ(named("/tokenize", R"({"prompt":"a"})"), "");
+  EXPECT_EQ(named("/tokenize", R"({"prompt":"a","add_special_tokens":false,)"
+                               R"("return_token_strs":true,"truncate_prompt_tokens":1})"),
+            "");
+  for (const char* member :
+       {R"("chat_template_kwargs":{"a":1})", R"("documents":[{"a":"b"}])",
+        R"("tools":[{"type":"function","function":{"name":"f"}}])", R"("reasoning_effort":"low")",
+        R"("continue_final_message":true)", R"("add_generation_prompt":false)"}) {
+    const std::string name(member + 1, std::string_view(member).find(':') - 2);
+    EXPECT_EQ(named("/tokenize", fmt::format(R"({{"prompt":"a",{}}})", member).c_str()), name);
+    const auto strict =
+        Ask("/tokenize", fmt::format(R"({{"prompt":"a",{},"strict":true}})", member));
+    EXPECT_EQ(strict->status(), 400) << member;
+    EXPECT_EQ(ErrorOf(*strict).at("param").as_string(), name);
+  }
   EXPECT_EQ(named("/detokenize", R"({"tokens":[5],"foo":1})"), "foo");
   constexpr char kMessages[] =
       R"({"messages":[{"role":"user","content":"a","foo":1,"name":"n"},)"
       R"({"role":"user","content":"b","foo":2,"bar":3,"refusal":null}],"max_tokens":1})";
-  EXPECT_EQ(named(kChatPath, kMessages), "messages.foo,messages.bar");
+  EXPECT_EQ(named(kChatPath, kMessages), "messages[0].foo,messages[1].bar");
 }
 
 TEST_F(RoutesTest, LogprobsOfAnAnswerAreBounded) {
