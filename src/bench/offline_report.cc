@@ -88,7 +88,8 @@ std::string Text(const ThroughputReport& report) {
       f.input_tokens, f.output_tokens);
   if (f.completed < f.requests) {
     out +=
-        "What was computed of answers that did not complete is not in these figures, its time is.\n";
+        "What was computed of answers that did not complete is not in these figures, its time "
+        "is.\n";
   }
   out += LimitText(report.limit);
   out += UseText(report.use);

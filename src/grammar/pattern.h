@@ -37,8 +37,8 @@ Result<Pattern> ParsePattern(std::string_view text, std::string_view field);
 // may begin with itself is no rule. ParsePattern has done it. False: it would grow too large.
 bool NormaliseRepeats(Pattern* pattern);
 
-// Whether a repeat overlaps itself (a text can be cut into its parts in several ways) and is too large
-// to be followed in all of them at once. ParsePattern refuses those.
+// Whether a repeat overlaps itself (a text can be cut into its parts in several ways) and is too
+// large to be followed in all of them at once. ParsePattern refuses those.
 bool IsTooAmbiguous(const Pattern& pattern);
 
 // The fewest and most characters that it matches; kUnbounded for no most.
