@@ -293,7 +293,9 @@ TEST_F(TunerTest, TheTimeOfAllSessionsIsCounted) {
   options_.budget_s = second.spent_s;
   const TuneResult third = Run();
   EXPECT_EQ(third.trials, second.trials);  // all that were measured, and none more
-  EXPECT_EQ(third.why_done, "the budget ended");
+  // Which of the two depends on how long opening took.
+  EXPECT_THAT(third.why_done,
+              ::testing::AnyOf("the budget ended", HasSubstr("no time to try others")));
 }
 
 TEST_F(TunerTest, TrialsOfAnotherSpaceAreNoted) {
