@@ -264,7 +264,7 @@ def test_max_rate_needs_a_promise():
 
 def test_max_rate_refuses_a_promise_that_no_answer_could_keep(simulate):
     url = simulate()
-    done = bench("max-rate", "--base-url", url, "--slo", "p99:itl:50", "--random-output-len", 1, code=1)
+    done = bench("max-rate", "--base-url", url, "--slo", "p99:itl:50", "--random-output-len", 1, code=2)
     assert "answers of one token have no time between tokens" in done.stderr
 
 

@@ -33,7 +33,11 @@ def test_the_text_until_the_deadline_is_the_beginning_of_the_whole(mini):
 
 
 def test_no_output_is_an_error(mini):
-    refused = mini.post("/v1/completions", {"prompt": "word " * 180, "deadline_ms": 1})
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        busy = pool.submit(mini.stream, "/v1/completions", LONG | {"n": 128, "deadline_ms": 2000})
+        while mini.metrics()["vllm:num_requests_running"] == 0:  # alone, a small model has a token within the millisecond
+            assert not busy.done()
+        refused = mini.post("/v1/completions", {"prompt": "word " * 180, "deadline_ms": 1})
     assert refused.status_code in (503, 504)
     error = refused.json()["error"]
     assert error["code"] == "deadline_exceeded"

@@ -74,7 +74,7 @@ def test_recurrent_states_are_planned(make_server):
     assert all(answer.status_code == 200 for answer in answers)
     used = resident(server.process.pid)
     # Of a model this small, 512 answers at once weigh too; they are no part of a plan.
-    requests = 512 * (8 << 10)
+    requests = 512 * (9 << 10)
     assert planned["state_bytes"] > 2 * requests
     assert abs(used - planned["total_bytes"]) < 0.02 * planned["total_bytes"] + requests, (used, planned)
 
