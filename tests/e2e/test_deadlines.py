@@ -1,5 +1,6 @@
 """Limits of time that requests bring, and refusals that say when to come back."""
 
+import concurrent.futures
 import threading
 
 import pytest
