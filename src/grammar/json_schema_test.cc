@@ -96,6 +96,9 @@ TEST(JsonSchema, NumbersKeepTheirRange) {
            {R"({"type":"number","minimum":1e-7,"maximum":3e-7})", 1e-7, 3e-7},
            {R"({"type":"number","minimum":9.99,"maximum":10.01})", 9.99, 10.01},
            {R"({"type":"number","exclusiveMinimum":99})", 99, HUGE_VAL, true},
+           {R"({"type":"number","exclusiveMinimum":99.99,"exclusiveMaximum":100})", 99.99, 100,
+            true, true},
+           {R"({"type":"number","minimum":0,"exclusiveMaximum":123456})", 0, 123456, false, true},
            {R"({"type":"number","maximum":-0.5})", -HUGE_VAL, -0.5},
            {R"({"type":"number"})", -HUGE_VAL, HUGE_VAL}}) {
     EveryOutput(Wrapped(c.schema),

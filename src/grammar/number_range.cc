@@ -9,7 +9,7 @@
 namespace vivace::grammar {
 namespace {
 
-constexpr size_t kFractionDigits = 15;
+constexpr size_t kMostDigits = 15;  // of a number in all: a double keeps them apart
 
 std::string Digits(char low, char high) {
   return low == high ? fmt::format("[{}]", low) : fmt::format("[{}-{}]", low, high);
@@ -104,10 +104,12 @@ Decimal ToDecimal(double magnitude) {
 // follows the digits up to `at`. A side is tight while all digits so far are its bound's.
 class Fraction {
  public:
-  Fraction(const Edge* low, const Edge* high)
+  // Behind whole numbers of up to `whole`.
+  Fraction(int64_t whole, const Edge* low, const Edge* high)
       : low_(low),
         high_(high),
-        most_(std::max({kFractionDigits, Length(low) + 4, Length(high) + 4})) {}
+        most_(std::max({kMostDigits - std::min(std::to_string(whole).size(), kMostDigits - 1),
+                        Length(low) + 1, Length(high) + 1})) {}
 
   // Nothing or a point with digits; nothing at all where no value is left.
   std::optional<std::string> Write() const {
@@ -168,18 +170,18 @@ std::optional<std::string> PositiveRange(const Edge& low, const std::optional<Ed
   const int64_t last = high ? high->at.whole : kMostWholePart + 1;
   if (low.at.whole > last) return std::nullopt;
   std::vector<std::string> options;
-  const auto add = [&](const std::string& whole, const Edge* from, const Edge* to) {
-    const auto fraction = Fraction(from, to).Write();
-    if (fraction) options.push_back(Seq({whole, *fraction}));
+  const auto add = [&](int64_t first, int64_t until, const Edge* from, const Edge* to) {
+    const auto fraction = Fraction(until, from, to).Write();
+    if (fraction) options.push_back(Seq({NaturalRange(first, until), *fraction}));
   };
   if (low.at.whole == last && high) {
-    add(NaturalRange(last, last), &low, &*high);
+    add(last, last, &low, &*high);
   } else {
-    add(NaturalRange(low.at.whole, low.at.whole), &low, nullptr);
+    add(low.at.whole, low.at.whole, &low, nullptr);
     if (low.at.whole + 1 <= last - 1) {
-      add(NaturalRange(low.at.whole + 1, last - 1), nullptr, nullptr);
+      add(low.at.whole + 1, last - 1, nullptr, nullptr);
     }
-    if (high) add(NaturalRange(last, last), nullptr, &*high);
+    if (high) add(last, last, nullptr, &*high);
   }
   if (options.empty()) return std::nullopt;
   return Either(options);

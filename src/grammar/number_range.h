@@ -1,5 +1,5 @@
-// Numbers within bounds as grammar expressions: strict JSON, no exponents, at most 15 digits of a
-// fraction.
+// Numbers within bounds as grammar expressions: strict JSON, no exponents, at most 15 digits in
+// all where the bounds have no more, so that a reader of doubles finds them within the bounds too.
 // Pure functions; the text is linear in the bounds' digits.
 #pragma once
 
