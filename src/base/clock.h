@@ -23,4 +23,12 @@ inline int64_t SteadyNanos() { return ReadClock(CLOCK_MONOTONIC); }
 inline int64_t WallNanos() { return ReadClock(CLOCK_REALTIME); }
 inline int64_t WallSeconds() { return WallNanos() / kNanosPerSecond; }
 
+// What a clock on the wall shows, in the zone of this process.
+inline tm LocalTime() {
+  const time_t now = time(nullptr);
+  tm local = {};
+  localtime_r(&now, &local);
+  return local;
+}
+
 }  // namespace vivace

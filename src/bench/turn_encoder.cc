@@ -1,7 +1,8 @@
 #include "bench/turn_encoder.h"
 
-#include <ctime>
 #include <utility>
+
+#include "text/render_input.h"
 
 namespace vivace::bench {
 
@@ -16,15 +17,8 @@ Result<std::vector<TokenId>> TurnEncoder::Render(const boost::json::array& messa
     template_.emplace(std::move(parsed));
   }
   const Tokenizer& tokenizer = *text_.tokenizer;
-  const auto text_of = [&](std::optional<TokenId> id) {
-    return id ? std::string(tokenizer.TokenBytes(*id)) : "";
-  };
-  ChatRenderInput input;
+  ChatRenderInput input = RenderInputFor(tokenizer);
   input.messages = messages;
-  input.bos_token = text_of(tokenizer.bos());
-  input.eos_token = text_of(tokenizer.eos());
-  const std::time_t now = std::time(nullptr);
-  localtime_r(&now, &input.now);
   VIVACE_ASSIGN(const RenderedPrompt rendered, template_->Render(input));
   return tokenizer.EncodeSegments(rendered.text, rendered.segments);
 }

@@ -15,6 +15,7 @@
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "load/chains.h"
 #include "load/client/server_facts.h"
 #include "load/client/server_tokens.h"
 #include "load/report/report.h"
@@ -156,7 +157,7 @@ Result<std::vector<double>> LoadBench::ArrivalsOf(const load::Workload& workload
   load::ArrivalOptions arrivals = options_.arrivals;
   arrivals.rate = point.rate;
   arrivals.seed += kSeedStep * point.number;
-  std::vector<double> at = load::Arrivals(arrivals, load::CountStarts(workload));
+  std::vector<double> at = load::Arrivals(arrivals, load::ChainsOf(workload).size());
   if (!at.empty() && !(at.back() <= limits::kMaxLoadSeconds)) {
     return Fail(
         ErrorCode::kInvalidArgument, "bad_value", "request-rate",

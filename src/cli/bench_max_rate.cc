@@ -15,6 +15,7 @@
 #include "load/rate_search.h"
 #include "load/report/json_writer.h"
 #include "load/report/report.h"
+#include "load/report/text.h"
 #include "load/slo.h"
 #include "load/validity.h"
 
@@ -255,6 +256,17 @@ Status SearchRate(const BenchMaxRateOptions& o, LoadBench* bench, MaxRateSearch*
   return {};
 }
 
+// What the runs warn of, each once.
+void PrintNotes(const std::vector<load::RunResult>& runs) {
+  std::set<std::string> noted;
+  for (const load::RunResult& run : runs) {
+    for (const std::string& warning : load::Warnings(run)) {
+      if (!noted.insert(warning).second) continue;
+      fmt::print("note ({}): {}\n", load::Printable(run.label), load::Printable(warning, 400));
+    }
+  }
+}
+
 // Into files first: what is saved is safe.
 Status TellAnswer(const BenchMaxRateOptions& o, MaxRateSearch* s) {
   const std::string answer = Bracket(o, *s);
@@ -264,17 +276,11 @@ Status TellAnswer(const BenchMaxRateOptions& o, MaxRateSearch* s) {
     environment["max_rate_trial"] = i < s->trials.size() ? TrialText(o, s->trials[i]) : "not ended";
   }
   const Status written = WriteReports(o.load.report, s->runs, SearchJson(o, *s));
-  if (!o.load.report.compat.empty()) {
-    fmt::print("{}", load::TerminalTable(s->runs, o.load.report.compat));
-  }
+  const bool table = !o.load.report.compat.empty();  // it has the notes
+  if (table) fmt::print("{}", load::TerminalTable(s->runs, o.load.report.compat));
   if (!s->trials.empty()) fmt::print("{}\n", answer);
   for (const std::string& doubt : Doubts(o, *s)) fmt::print("{}\n", doubt);
-  std::set<std::string> noted;
-  for (const load::RunResult& run : s->runs) {
-    for (const std::string& warning : load::Warnings(run)) {
-      if (noted.insert(warning).second) fmt::print("note ({}): {}\n", run.label, warning);
-    }
-  }
+  if (!table) PrintNotes(s->runs);
   return written;
 }
 

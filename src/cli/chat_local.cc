@@ -1,5 +1,4 @@
 #include <chrono>
-#include <ctime>
 #include <semaphore>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "engine/load_engine.h"
 #include "text/chat_template.h"
 #include "text/detokenizer.h"
+#include "text/render_input.h"
 
 namespace vivace::cli {
 namespace {
@@ -55,15 +55,8 @@ class LocalBackend final : public ChatBackend {
  private:
   Result<GenerationRequest> MakeRequest(const boost::json::array& messages) const {
     const Tokenizer& tokenizer = *loaded_.tokenizer;
-    const auto text_of = [&](std::optional<TokenId> id) {
-      return id ? std::string(tokenizer.TokenBytes(*id)) : "";
-    };
-    ChatRenderInput input;
+    ChatRenderInput input = RenderInputFor(tokenizer);
     input.messages = messages;
-    input.bos_token = text_of(tokenizer.bos());
-    input.eos_token = text_of(tokenizer.eos());
-    const std::time_t now = std::time(nullptr);
-    localtime_r(&now, &input.now);
     VIVACE_ASSIGN(const RenderedPrompt rendered, template_.Render(input));
     GenerationRequest request;
     request.prompt = tokenizer.EncodeSegments(rendered.text, rendered.segments);

@@ -1,9 +1,9 @@
 #include "cli/check_file.h"
 
-#include <ctime>
 #include <filesystem>
 #include <utility>
 
+#include "base/clock.h"
 #include "cli/template_file.h"
 #include "engine/model_text.h"
 #include "formats/file_kind.h"
@@ -43,8 +43,7 @@ Status CheckTemplate(const std::string& path) {
   VIVACE_ASSIGN(const ChatTemplate parsed, LoadTemplate(path));
   ChatRenderInput input;
   input.messages = {{{"role", "user"}, {"content", "Hello"}}};
-  const std::time_t now = std::time(nullptr);
-  localtime_r(&now, &input.now);
+  input.now = LocalTime();
   auto rendered = parsed.Render(input);
   if (rendered || rendered.error().reason == "template_error") return {};
   rendered.error().message = fmt::format("{}: {}", path, rendered.error().message);

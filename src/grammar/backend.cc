@@ -1,5 +1,7 @@
 #include "grammar/backend.h"
 
+#include <dlpack/dlpack.h>
+
 #include <exception>
 #include <optional>
 #include <vector>
@@ -57,6 +59,17 @@ Result<xgrammar::CompiledGrammar> CompileText(const xgrammar::TokenizerInfo& tok
     return Fail(ErrorCode::kInvalidArgument, "bad_grammar", "", "it cannot be compiled: {}",
                 Sentence(error.what()));
   }
+}
+
+bool FillTokenMask(xgrammar::GrammarMatcher* matcher, std::span<uint32_t> mask) {
+  auto shape = static_cast<int64_t>(mask.size());
+  DLTensor tensor = {};
+  tensor.data = mask.data();
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = 1;
+  tensor.dtype = xgrammar::GetBitmaskDLType();
+  tensor.shape = &shape;
+  return matcher->FillNextTokenBitmask(&tensor);
 }
 
 }  // namespace vivace::grammar

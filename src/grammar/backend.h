@@ -7,8 +7,10 @@
 
 #include <xgrammar/xgrammar.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -35,5 +37,9 @@ class TokenizerInfos {
 // kInvalidArgument "bad_grammar", without a field, for what xgrammar refuses.
 Result<xgrammar::CompiledGrammar> CompileText(const xgrammar::TokenizerInfo& tokens,
                                               const Lowered& text);
+
+// The tokens that may come, one bit each, into `mask` [MaskWords(vocabulary)]. False: all may, and
+// `mask` is unspecified. Throws as xgrammar does.
+bool FillTokenMask(xgrammar::GrammarMatcher* matcher, std::span<uint32_t> mask);
 
 }  // namespace vivace::grammar

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace vivace::grammar {
 namespace {
@@ -26,22 +27,24 @@ void AppendEndpoint(char32_t code, std::string* out) {
 CodePoints CodePoints::All() { return {{1, 0xD7FF}, {0xE000, kLast}}; }
 
 void CodePoints::Add(char32_t low, char32_t high) {
-  std::vector<Range> merged;
-  for (const Range& range : ranges_) {
-    if (range.high + 1 < low || high + 1 < range.low) {
-      merged.push_back(range);
-    } else {
-      low = std::min(low, range.low);
-      high = std::max(high, range.high);
-    }
-  }
-  merged.push_back({low, high});
-  std::ranges::sort(merged, {}, &Range::low);
-  ranges_ = std::move(merged);
+  CodePoints one;
+  one.ranges_.push_back({low, high});
+  Add(one);
 }
 
 void CodePoints::Add(const CodePoints& other) {
-  for (const Range& range : other.ranges_) Add(range.low, range.high);
+  std::vector<Range> both;
+  both.reserve(ranges_.size() + other.ranges_.size());
+  std::ranges::merge(ranges_, other.ranges_, std::back_inserter(both), {}, &Range::low,
+                     &Range::low);
+  ranges_.clear();
+  for (const Range& range : both) {
+    if (!ranges_.empty() && range.low <= ranges_.back().high + 1) {
+      ranges_.back().high = std::max(ranges_.back().high, range.high);
+    } else {
+      ranges_.push_back(range);
+    }
+  }
 }
 
 CodePoints CodePoints::Complement() const {

@@ -1,11 +1,10 @@
 #include "grammar/constraint.h"
 
-#include <dlpack/dlpack.h>
-
 #include <algorithm>
 #include <exception>
 
 #include "base/limits.h"
+#include "grammar/backend.h"
 #include "sample/token_mask.h"
 
 namespace vivace::grammar {
@@ -33,20 +32,12 @@ bool GrammarConstraint::FillMask(int32_t remaining, std::span<uint32_t> mask) {
     return true;
   }
   std::ranges::fill(mask, 0u);
-  auto shape =
-      static_cast<int64_t>(std::min(MaskWords(grammar_->vocabulary().size()), mask.size()));
-  DLTensor tensor = {};
-  tensor.data = mask.data();
-  tensor.device = {kDLCPU, 0};
-  tensor.ndim = 1;
-  tensor.dtype = xgrammar::GetBitmaskDLType();
-  tensor.shape = &shape;
+  const int32_t vocabulary = grammar_->vocabulary().size();
+  const auto words = mask.first(std::min(MaskWords(vocabulary), mask.size()));
   try {
-    if (!matcher_.FillNextTokenBitmask(&tensor)) {
-      const auto words = mask.first(static_cast<size_t>(shape));
+    if (!FillTokenMask(&matcher_, words)) {
       std::ranges::fill(words, ~0u);
-      for (TokenId id = grammar_->vocabulary().size(); id < shape * 32; ++id)
-        TakeFromMask(mask, id);
+      for (TokenId id = vocabulary; id < std::ssize(words) * 32; ++id) TakeFromMask(mask, id);
     }
   } catch (const std::exception&) {
     std::ranges::fill(mask, 0u);  // a fault of ours; the sampler finds nothing to draw

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <iterator>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "base/utf8.h"
@@ -237,28 +238,28 @@ namespace {
 
 constexpr int64_t kMostCopies = 128;  // xgrammar counts a longer repeat instead of writing it out
 
-// The characters that a match may begin with, and those by which it may go on where it could end.
+// The characters that a match may begin with, those by which it may go on where it could end, and
+// all it may have.
 struct Reach {
-  CodePoints first, more;
+  CodePoints first, more, all;
   bool nullable = false;
 };
 
-void AddCharacters(const Pattern& pattern, CodePoints* set) {
-  set->Add(pattern.set);
-  for (const Pattern& part : pattern.parts) AddCharacters(part, set);
-}
+using Repeats = std::unordered_set<const Pattern*>;
 
-// Too much of `more`, where one alternative may begin as another does: (a|aa).
-Reach ReachOf(const Pattern& pattern) {
+// Also notes the repeats of which a text may be cut into parts in several ways, as in
+// ([a-z]+ ?){1,50}. Too much of `more`, where one alternative may begin as another does: (a|aa).
+Reach Survey(const Pattern& pattern, Repeats* overlapping) {
   Reach reach;
   switch (pattern.kind) {
     case Pattern::Kind::kSet:
-      reach.first = pattern.set;
+      reach.first = reach.all = pattern.set;
       break;
     case Pattern::Kind::kConcat: {
       reach.nullable = true;
       for (const Pattern& part : pattern.parts) {
-        const Reach one = ReachOf(part);
+        const Reach one = Survey(part, overlapping);
+        reach.all.Add(one.all);
         if (reach.nullable) reach.first.Add(one.first);
         if (!one.nullable) reach.more = {};
         reach.more.Add(one.more);
@@ -267,31 +268,29 @@ Reach ReachOf(const Pattern& pattern) {
       }
       break;
     }
-    case Pattern::Kind::kEither:
+    case Pattern::Kind::kEither: {
+      bool alike = false;
       for (const Pattern& part : pattern.parts) {
-        const Reach one = ReachOf(part);
-        if (!reach.first.Intersect(one.first).empty() && LengthsOf(pattern).max != 1) {
-          AddCharacters(pattern, &reach.more);
-        }
+        const Reach one = Survey(part, overlapping);
+        alike = alike || !reach.first.Intersect(one.first).empty();
+        reach.all.Add(one.all);
         reach.first.Add(one.first);
         reach.more.Add(one.more);
         reach.nullable = reach.nullable || one.nullable;
       }
+      if (alike && LengthsOf(pattern).max != 1) reach.more.Add(reach.all);
       break;
+    }
     case Pattern::Kind::kRepeat:
-      reach = ReachOf(pattern.parts[0]);
-      if (pattern.max != 1) reach.more.Add(reach.first);
+      reach = Survey(pattern.parts[0], overlapping);
+      if (pattern.max != 1) {
+        if (!reach.more.Intersect(reach.first).empty()) overlapping->insert(&pattern);
+        reach.more.Add(reach.first);
+      }
       reach.nullable = reach.nullable || pattern.min == 0;
       break;
   }
   return reach;
-}
-
-// A repeat of which a text may be cut into parts in several ways, as in ([a-z]+ ?){1,50}.
-bool OverlapsItself(const Pattern& pattern) {
-  if (pattern.kind != Pattern::Kind::kRepeat || pattern.max == 1) return false;
-  const Reach part = ReachOf(pattern.parts[0]);
-  return !part.more.Intersect(part.first).empty();
 }
 
 // About how many states it has, written out.
@@ -350,31 +349,33 @@ std::string AsRegex(const Pattern& pattern, Spelling spelling) {
   return fmt::format("(?:{})", out);
 }
 
+std::string Write(const Pattern& pattern, Spelling spelling, const Repeats& overlapping) {
+  // As rules, each way to cut a text would be followed on its own; one automaton has them in
+  // common.
+  if (overlapping.contains(&pattern)) {
+    return fmt::format("Regex({})", Literal(AsRegex(pattern, spelling)));
+  }
+  if (pattern.kind == Pattern::Kind::kSet) return ToExpression(pattern.set, spelling);
+  std::vector<std::string> parts;
+  for (const Pattern& part : pattern.parts) parts.push_back(Write(part, spelling, overlapping));
+  if (pattern.kind == Pattern::Kind::kConcat) return Seq(parts);
+  if (pattern.kind == Pattern::Kind::kEither) return Either(parts);
+  return Repeat(parts[0], pattern.min, pattern.max);
+}
+
 }  // namespace
 
 bool IsTooAmbiguous(const Pattern& pattern) {
-  if (OverlapsItself(pattern)) return StatesOf(pattern) > kMostAmbiguousStates;
-  return std::any_of(pattern.parts.begin(), pattern.parts.end(), IsTooAmbiguous);
+  Repeats overlapping;
+  Survey(pattern, &overlapping);
+  return std::ranges::any_of(
+      overlapping, [](const Pattern* repeat) { return StatesOf(*repeat) > kMostAmbiguousStates; });
 }
 
 std::string ToExpression(const Pattern& pattern, Spelling spelling) {
-  // As rules, each way to cut a text would be followed on its own; one automaton has them in
-  // common.
-  if (OverlapsItself(pattern)) return fmt::format("Regex({})", Literal(AsRegex(pattern, spelling)));
-  std::vector<std::string> parts;
-  switch (pattern.kind) {
-    case Pattern::Kind::kSet:
-      return ToExpression(pattern.set, spelling);
-    case Pattern::Kind::kConcat:
-      for (const Pattern& part : pattern.parts) parts.push_back(ToExpression(part, spelling));
-      return Seq(parts);
-    case Pattern::Kind::kEither:
-      for (const Pattern& part : pattern.parts) parts.push_back(ToExpression(part, spelling));
-      return Either(parts);
-    case Pattern::Kind::kRepeat:
-      return Repeat(ToExpression(pattern.parts[0], spelling), pattern.min, pattern.max);
-  }
-  return {};
+  Repeats overlapping;
+  Survey(pattern, &overlapping);
+  return Write(pattern, spelling, overlapping);
 }
 
 }  // namespace vivace::grammar

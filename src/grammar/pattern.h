@@ -6,7 +6,8 @@
 // dialects differ (\s, \W, .), only what both allow is produced. What a grammar cannot say
 // (look-around, back references, \b, flags) is refused, with what to write instead.
 //
-// Cost: linear, recursion bounded by limits::kMaxRegexDepth. Pure functions, any thread.
+// Cost: linear but for depth, recursion bounded by limits::kMaxRegexDepth. Pure functions, any
+// thread.
 #pragma once
 
 #include <cstdint>

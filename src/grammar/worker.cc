@@ -110,17 +110,10 @@ constexpr int kWalkTokens = 24;
 void WalkAhead(const xgrammar::CompiledGrammar& compiled, int32_t vocab_size) {
   xgrammar::GrammarMatcher matcher(compiled);
   std::vector<uint32_t> mask(MaskWords(vocab_size));
-  auto shape = static_cast<int64_t>(mask.size());
-  DLTensor tensor = {};
-  tensor.data = mask.data();
-  tensor.device = {kDLCPU, 0};
-  tensor.ndim = 1;
-  tensor.dtype = xgrammar::GetBitmaskDLType();
-  tensor.shape = &shape;
   std::minstd_rand random(1);
   for (int i = 0; i < kWalkTokens && !matcher.IsTerminated(); ++i) {
     std::ranges::fill(mask, ~0u);
-    matcher.FillNextTokenBitmask(&tensor);
+    FillTokenMask(&matcher, mask);
     TokenId token = static_cast<TokenId>(random() % static_cast<uint32_t>(vocab_size));
     for (int32_t tried = 0; tried < vocab_size && !InMask(mask, token); ++tried)
       token = (token + 1) % vocab_size;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/clock.h"
+#include "load/chains.h"
 #include "load/client/dispatcher.h"
 #include "load/client/probe.h"
 #include "load/client/server_sampler.h"
@@ -168,16 +169,15 @@ Status CheckWorkload(const BodyWriter& body, const RunOptions& options, const Wo
   for (const PlannedRequest& request : workload.requests) {
     VIVACE_RETURN_IF_ERROR(body.Check(request));
   }
-  if (!options.arrivals_s.empty() && options.arrivals_s.size() != CountStarts(workload)) {
-    return Fail(ErrorCode::kInternal, "arrivals_mismatch", "", "{} arrivals for {} starts",
-                options.arrivals_s.size(), CountStarts(workload));
+  const size_t chains = ChainsOf(workload).size();
+  if (!options.arrivals_s.empty() && options.arrivals_s.size() != chains) {
+    return Fail(ErrorCode::kInternal, "arrivals_mismatch", "", "{} arrivals for {} chains",
+                options.arrivals_s.size(), chains);
   }
   return {};
 }
 
 }  // namespace
-
-size_t CountStarts(const Workload& workload) { return ChainsOf(workload).size(); }
 
 Result<BodyOptions> Prepare(const LoadSettings& settings, const PlannedRequest& like) {
   VIVACE_ASSIGN(const auto session, Session::Create(settings.target, 1));

@@ -39,7 +39,7 @@ struct LiveFigures {
 
 struct RunOptions {
   std::string label;
-  std::vector<double> arrivals_s;  // of each start (CountStarts), ascending; empty: a closed loop,
+  std::vector<double> arrivals_s;  // of each chain (ChainsOf), ascending; empty: a closed loop,
                                    // or the times of a trace
   int32_t max_concurrency = 0;     // 0: unlimited
   double request_rate = 0, burstiness = 1;  // for the report
@@ -50,9 +50,6 @@ struct RunOptions {
   std::map<std::string, std::string> environment;
   std::function<void(const LiveFigures&)> on_progress;  // may be empty
 };
-
-// What arrivals are drawn for: requests that stand alone, and conversations.
-size_t CountStarts(const Workload& workload);
 
 // Waits for the server and settles what it takes: returns the body options for the runs.
 Result<BodyOptions> Prepare(const LoadSettings& settings, const PlannedRequest& like);

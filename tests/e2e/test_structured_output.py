@@ -211,9 +211,8 @@ def test_patterns_whose_repeats_overlap_themselves_cost_what_others_do(smol, pat
 
 
 def test_grammars_that_cannot_be_followed_in_time_are_refused(smol):
-    for grammar in ('root ::= ([a-z]+ ","? " "?){1,50}',):
-        answer = ask(smol, max_tokens=30, grammar=grammar)
-        assert answer.status_code == 400 and "ms to compile" in answer.json()["error"]["message"]
+    answer = ask(smol, max_tokens=30, grammar='root ::= ([a-z]+ ","? " "?){1,50}')
+    assert answer.status_code == 400 and "ms to compile" in answer.json()["error"]["message"]
     answer = ask(smol, max_tokens=30, guided_regex="((a{1,100}){1,100}){1,100}")
     assert answer.status_code == 400 and "too many ways" in answer.json()["error"]["message"]
 

@@ -1,7 +1,6 @@
 #include "server/openai/chat_prompt.h"
 
 #include <algorithm>
-#include <ctime>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -9,20 +8,10 @@
 #include "base/limits.h"
 #include "server/openai/described_tools.h"
 #include "server/openai/messages.h"
+#include "text/render_input.h"
 
 namespace vivace::server {
 namespace {
-
-std::string TokenText(const Tokenizer& tokenizer, std::optional<TokenId> id) {
-  return id ? std::string(tokenizer.TokenBytes(*id)) : std::string();
-}
-
-std::tm LocalTime() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local = {};
-  localtime_r(&now, &local);
-  return local;
-}
 
 // What a template reads that says only whether to think.
 constexpr std::string_view kThinkSwitches[] = {"enable_thinking", "thinking"};
@@ -85,7 +74,7 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
     return Fail(ErrorCode::kUnsupported, "no_chat_template", field,
                 "this model has no chat template; use /v1/completions");
   }
-  ChatRenderInput input;
+  ChatRenderInput input = RenderInputFor(*model.tokenizer);
   VIVACE_ASSIGN(input.messages, NormalizeMessages(*params.messages));
   NameDevelopers(*model.chat_template, &input.messages);
   AddTools(params, model, &input);
@@ -100,11 +89,8 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
   if (params.chat_template_kwargs != nullptr) {
     for (const auto& [name, value] : *params.chat_template_kwargs) input.extra[name] = value;
   }
-  input.bos_token = TokenText(*model.tokenizer, model.tokenizer->bos());
-  input.eos_token = TokenText(*model.tokenizer, model.tokenizer->eos());
   input.add_generation_prompt = params.add_generation_prompt && !params.continue_final_message;
   input.continue_final_message = params.continue_final_message;
-  input.now = LocalTime();
   auto rendered = model.chat_template->Render(input);
   if (!rendered) {
     if (rendered.error().field.empty()) rendered.error().field = field;

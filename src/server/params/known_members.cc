@@ -78,8 +78,9 @@ Status CheckObject(const json::object& object, const std::string& path, KnownMem
                    RequestParams* params) {
   for (const auto& [name, value] : object) {
     if (value.is_null()) continue;
-    const std::string member = fmt::format("{}.{}", path, std::string_view(name));
     const KnownMember* known = FindMember(members, name);
+    if (known != nullptr && known->type == MemberType::kAny && known->inner.empty()) continue;
+    const std::string member = fmt::format("{}.{}", path, std::string_view(name));
     if (known == nullptr) {
       VIVACE_RETURN_IF_ERROR(ReportOnce(member, params));
       continue;
