@@ -16,9 +16,9 @@ def plan(model, *flags):
     return subprocess.run([BINARY, "plan", str(model), *flags], capture_output=True, text=True, timeout=60)
 
 
-def resident(pid):
+def resident(pid, part="VmRSS"):
     with open(f"/proc/{pid}/status") as status:
-        line = next(line for line in status if line.startswith("VmRSS"))
+        line = next(line for line in status if line.startswith(part))
     return int(line.split()[1]) * 1024
 
 
@@ -67,14 +67,16 @@ def test_recurrent_states_are_planned(make_server):
     parts = ("weight_bytes", "kv_cache_bytes", "state_bytes", "work_bytes", "program_bytes")
     assert sum(planned[part] for part in parts) == planned["total_bytes"]
     server = make_server(model, *flags, "--max-itl", "0")
+    program = resident(server.process.pid, "RssFile")
     # All slots at once, and every block of the cache.
     body = {"prompt": [5, 6, 7], "n": 128, "max_tokens": 58, "temperature": 1.0, "ignore_eos": True}
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda seed: server.post("/v1/completions", body | {"seed": seed}), range(4)))
     assert all(answer.status_code == 200 for answer in answers)
-    used = resident(server.process.pid)
+    # How much of the program's file is read meanwhile differs from run to run.
+    used = resident(server.process.pid, "RssAnon") + program
     # Of a model this small, 512 answers at once weigh too; they are no part of a plan.
-    requests = 512 * (9 << 10)
+    requests = 512 * (8 << 10)
     assert planned["state_bytes"] > 2 * requests
     assert abs(used - planned["total_bytes"]) < 0.02 * planned["total_bytes"] + requests, (used, planned)
 
