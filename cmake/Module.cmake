@@ -1,5 +1,6 @@
 # One folder of src/ is one library, `vivace_<name>`, made of its *.cc files, and one test program,
-# `<name>_test`, made of its *_test.cc files. A new file needs no edit here.
+# `<name>_test`, made of its *_test.cc files. A new file needs no edit here. TIMED: what it tests are times, so nothing
+# else is tested meanwhile.
 
 add_library(vivace_flags INTERFACE)
 target_include_directories(vivace_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
@@ -75,7 +76,7 @@ if(VIVACE_TESTS)
 endif()
 
 function(vivace_module name)
-  cmake_parse_arguments(ARG "OWN_FLAGS" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "OWN_FLAGS;TIMED" "" "DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
@@ -100,5 +101,8 @@ function(vivace_module name)
     vivace_precompile(${name}_test vivace_test_headers)
     add_test(NAME ${name} COMMAND ${name}_test)
     set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 1200)
+    if(ARG_TIMED)
+      set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+    endif()
   endif()
 endfunction()

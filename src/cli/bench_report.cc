@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -42,6 +46,26 @@ Command BenchReportCommand(BenchReportOptions* options) {
           {"json", "", "off", "one JSON object instead of a table", StoreSwitch(&options->json)}}};
 }
 
+// Runs of several files that are called alike are called by their files too. `files`: of each run.
+void TellFilesApart(const std::vector<std::string>& files, std::vector<load::RunResult>* runs) {
+  std::map<std::string, std::set<std::string>> of_label;
+  for (size_t i = 0; i < runs->size(); ++i) {
+    of_label[load::FullLabel((*runs)[i])].insert(files[i]);
+  }
+  std::map<std::string, std::set<std::string>> of_stem;
+  const auto stem = [](const std::string& file) {
+    return std::filesystem::path(file).stem().string();
+  };
+  for (const std::string& file : files) of_stem[stem(file)].insert(file);
+  for (size_t i = 0; i < runs->size(); ++i) {
+    load::RunResult& run = (*runs)[i];
+    if (of_label[load::FullLabel(run)].size() < 2) continue;
+    const std::string& file = files[i];
+    run.label = fmt::format("{}{}{}", of_stem[stem(file)].size() < 2 ? stem(file) : file,
+                            run.label.empty() ? "" : " ", run.label);
+  }
+}
+
 }  // namespace
 
 int BenchReport(std::span<const std::string> args) {
@@ -53,12 +77,17 @@ int BenchReport(std::span<const std::string> args) {
     if (const auto tool = load::FindCompatTool(options.compat); !tool) return Refuse(tool.error());
   }
   std::vector<load::RunResult> runs;
+  std::vector<std::string> files;  // of each run
   for (const std::string& path : *words) {
     auto report = load::ReadReport(path);
     if (!report) return Refuse(report.error());
-    for (load::RunResult& run : *report) runs.push_back(std::move(run));
+    for (load::RunResult& run : *report) {
+      runs.push_back(std::move(run));
+      files.push_back(path);
+    }
   }
   load::TellServersApart(&runs);
+  TellFilesApart(files, &runs);
   fmt::print("{}", options.json ? load::ReportJson(runs, true) + "\n"
                                 : load::TerminalTable(runs, options.compat));
   const std::pair<const std::string*, std::string (*)(const std::vector<load::RunResult>&)>

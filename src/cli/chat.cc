@@ -4,6 +4,7 @@
 #include <charconv>
 #include <csignal>
 #include <iostream>
+#include <limits>
 #include <mutex>
 
 #include "cli/chat_backend.h"
@@ -11,6 +12,7 @@
 #include "cli/environment.h"
 #include "cli/serve_options.h"
 #include "cli/signals.h"
+#include "cli/value_flags.h"
 #include "formats/untrusted.h"
 
 namespace vivace::cli {
@@ -25,8 +27,8 @@ struct ChatOptions {
   EngineConfig engine;
   HubOptions hub;
   std::string system;
-  std::string api_key;       // given by the flag
-  float temperature = 0.7f;  // small models ramble at the API's default of 1
+  std::string api_key;  // given by the flag
+  ChatSampling sampling;
 };
 
 Status StoreTemperature(const std::string& text, float* to) {
@@ -60,8 +62,12 @@ Command ChatCommand(ChatOptions* options) {
                            StoreText(&options->api_key)});
   command.flags.push_back({"temperature", "T", "0.7", "0 takes the most likely token each time",
                            [options](const std::string& text) {
-                             return StoreTemperature(text, &options->temperature);
+                             return StoreTemperature(text, &options->sampling.temperature);
                            }});
+  Flag max_tokens = CountFlag("max-tokens", "of an answer", &options->sampling.max_tokens, 1,
+                              std::numeric_limits<int32_t>::max());
+  max_tokens.default_text = "as many as the context holds";
+  command.flags.push_back(std::move(max_tokens));
   return command;
 }
 
@@ -164,14 +170,14 @@ class Conversation {
 Result<std::unique_ptr<ChatBackend>> MakeBackend(const std::string& target, ChatOptions options) {
   if (target.starts_with("http://") || target.starts_with("https://")) {
     if (options.api_key.empty()) options.api_key = ApiKeyOfEnvironment();
-    return MakeHttpBackend(target, options.temperature, std::move(options.api_key));
+    return MakeHttpBackend(target, options.sampling, std::move(options.api_key));
   }
   if (!options.api_key.empty()) {
     return Fail(ErrorCode::kInvalidArgument, "bad_value", "api-key",
                 "--api-key goes with a server's URL; a model in this process asks for none");
   }
   options.engine.model = target;  // resolved before signals were blocked
-  return MakeLocalBackend(options.engine, options.temperature);
+  return MakeLocalBackend(options.engine, options.sampling);
 }
 
 }  // namespace

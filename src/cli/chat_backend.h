@@ -13,6 +13,11 @@
 
 namespace vivace::cli {
 
+struct ChatSampling {
+  float temperature = 0.7f;  // small models ramble at the API's default of 1
+  int32_t max_tokens = 0;    // of an answer; 0: as many as the context holds
+};
+
 class ChatBackend {
  public:
   virtual ~ChatBackend() = default;
@@ -27,11 +32,11 @@ class ChatBackend {
 // The answers of /v1/chat/completions of an OpenAI-compatible server. `url` with or without "/v1".
 // `api_key` goes to that server as a bearer token; empty: none. It follows no redirects.
 // kInvalidArgument for a key with what no key has.
-Result<std::unique_ptr<ChatBackend>> MakeHttpBackend(std::string url, float temperature,
+Result<std::unique_ptr<ChatBackend>> MakeHttpBackend(std::string url, const ChatSampling& sampling,
                                                      std::string api_key);
 
 // Loads the model file `config.model` and answers in this process.
 Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config,
-                                                      float temperature);
+                                                      const ChatSampling& sampling);
 
 }  // namespace vivace::cli

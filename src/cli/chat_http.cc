@@ -69,10 +69,8 @@ std::string Endpoint(std::string url) {
 
 class HttpBackend final : public ChatBackend {
  public:
-  HttpBackend(std::string url, float temperature, std::string api_key)
-      : endpoint_(Endpoint(std::move(url))),
-        temperature_(temperature),
-        api_key_(std::move(api_key)) {
+  HttpBackend(std::string url, const ChatSampling& sampling, std::string api_key)
+      : endpoint_(Endpoint(std::move(url))), sampling_(sampling), api_key_(std::move(api_key)) {
     static std::once_flag once;
     std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
   }
@@ -80,8 +78,10 @@ class HttpBackend final : public ChatBackend {
   Result<std::string> Reply(const boost::json::array& messages,
                             const std::function<void(std::string_view)>& on_text,
                             const std::atomic<bool>& cancelled) override {
-    const std::string body = boost::json::serialize(boost::json::object{
-        {"messages", messages}, {"stream", true}, {"temperature", temperature_}});
+    boost::json::object wanted = {
+        {"messages", messages}, {"stream", true}, {"temperature", sampling_.temperature}};
+    if (sampling_.max_tokens > 0) wanted["max_tokens"] = sampling_.max_tokens;
+    const std::string body = boost::json::serialize(wanted);
     const std::unique_ptr<CURL, CurlDeleter> curl(curl_easy_init());
     const std::unique_ptr<curl_slist, CurlDeleter> headers(
         curl_slist_append(nullptr, "Content-Type: application/json"));
@@ -123,13 +123,13 @@ class HttpBackend final : public ChatBackend {
 
  private:
   const std::string endpoint_;
-  const float temperature_;
+  const ChatSampling sampling_;
   const std::string api_key_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<ChatBackend>> MakeHttpBackend(std::string url, float temperature,
+Result<std::unique_ptr<ChatBackend>> MakeHttpBackend(std::string url, const ChatSampling& sampling,
                                                      std::string api_key) {
   // It becomes part of a header.
   const bool sound =
@@ -140,7 +140,7 @@ Result<std::unique_ptr<ChatBackend>> MakeHttpBackend(std::string url, float temp
                 "characters, without spaces",
                 limits::kMaxApiKeyBytes);
   }
-  return std::make_unique<HttpBackend>(std::move(url), temperature, std::move(api_key));
+  return std::make_unique<HttpBackend>(std::move(url), sampling, std::move(api_key));
 }
 
 }  // namespace vivace::cli

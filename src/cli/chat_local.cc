@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <semaphore>
 #include <utility>
@@ -14,8 +15,8 @@ namespace {
 
 class LocalBackend final : public ChatBackend {
  public:
-  LocalBackend(LoadedEngine loaded, ChatTemplate chat_template, float temperature)
-      : loaded_(std::move(loaded)), template_(std::move(chat_template)), temperature_(temperature) {
+  LocalBackend(LoadedEngine loaded, ChatTemplate chat_template, const ChatSampling& sampling)
+      : loaded_(std::move(loaded)), template_(std::move(chat_template)), sampling_(sampling) {
     loaded_.engine->OnReady([this] { news_.release(); });
   }
   ~LocalBackend() override { loaded_.engine->Stop(); }
@@ -60,21 +61,23 @@ class LocalBackend final : public ChatBackend {
     VIVACE_ASSIGN(const RenderedPrompt rendered, template_.Render(input));
     GenerationRequest request;
     request.prompt = tokenizer.EncodeSegments(rendered.text, rendered.segments);
-    request.sampling.max_tokens = loaded_.engine->limits().max_model_len;
-    request.sampling.temperature = temperature_;
+    const int32_t room = loaded_.engine->limits().max_model_len;
+    request.sampling.max_tokens =
+        sampling_.max_tokens > 0 ? std::min(sampling_.max_tokens, room) : room;
+    request.sampling.temperature = sampling_.temperature;
     return request;
   }
 
   LoadedEngine loaded_;
   const ChatTemplate template_;
-  const float temperature_;
+  const ChatSampling sampling_;
   std::counting_semaphore<> news_{0};
 };
 
 }  // namespace
 
 Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config,
-                                                      float temperature) {
+                                                      const ChatSampling& sampling) {
   Progress progress("loading the model");
   VIVACE_ASSIGN(LoadedEngine loaded, LoadEngine(config, [&progress](uint64_t done, uint64_t total) {
                   progress.Update(done, total);
@@ -88,7 +91,7 @@ Result<std::unique_ptr<ChatBackend>> MakeLocalBackend(const EngineConfig& config
   }
   VIVACE_ASSIGN(ChatTemplate chat_template,
                 ChatTemplate::Parse(std::move(loaded.chat_template_source)));
-  return std::make_unique<LocalBackend>(std::move(loaded), std::move(chat_template), temperature);
+  return std::make_unique<LocalBackend>(std::move(loaded), std::move(chat_template), sampling);
 }
 
 }  // namespace vivace::cli

@@ -45,7 +45,7 @@ Result<Lowered> LowerChoice(const GrammarSpec& spec) {
     }
     options.push_back(Literal(choice));
   }
-  return Lowered{Lowered::Kind::kEbnf, "root ::= " + Either(options) + "\n", false};
+  return Lowered{Lowered::Kind::kEbnf, "root ::= " + Either(options) + "\n"};
 }
 
 // Replaces what this folder knows better by grammars: schemas and patterns, wherever they stand.
@@ -65,7 +65,7 @@ class StructuralTag {
     tag["type"] = "structural_tag";
     if (!tag.contains("format")) VIVACE_RETURN_IF_ERROR(FromStructures(&tag));
     VIVACE_RETURN_IF_ERROR(Walk(&tag.at("format")));
-    return Lowered{Lowered::Kind::kStructural, json::serialize(root), names_tokens_};
+    return Lowered{Lowered::Kind::kStructural, json::serialize(root), names_tokens_, of_client_};
   }
 
  private:
@@ -108,6 +108,7 @@ class StructuralTag {
       if (type->get_string() == "json_schema") return Schema(object);
       if (type->get_string() == "regex") return Regex(object);
       names_tokens_ |= type->get_string().find("token") != json::string::npos;
+      of_client_ |= type->get_string() == "grammar";
     }
     for (auto& member : *object) VIVACE_RETURN_IF_ERROR(Walk(&member.value()));
     return {};
@@ -151,6 +152,7 @@ class StructuralTag {
 
   const GrammarSpec& spec_;
   bool names_tokens_ = false;
+  bool of_client_ = false;
 };
 
 }  // namespace
@@ -158,7 +160,7 @@ class StructuralTag {
 Result<Lowered> Lower(const GrammarSpec& spec) {
   using Kind = GrammarSpec::Kind;
   if (spec.kind == Kind::kChoice) return LowerChoice(spec);
-  if (spec.kind == Kind::kJsonObject) return Lowered{Lowered::Kind::kEbnf, AnyObjectEbnf(), false};
+  if (spec.kind == Kind::kJsonObject) return Lowered{Lowered::Kind::kEbnf, AnyObjectEbnf()};
   if (spec.text.size() > limits::kMaxGrammarBytes) {
     return Refuse(spec, "grammar_too_large",
                   fmt::format("it has {} bytes; at most {} are taken", spec.text.size(),
@@ -176,6 +178,7 @@ Result<Lowered> Lower(const GrammarSpec& spec) {
     VIVACE_ASSIGN(out, StructuralTag(spec).Lower());
   } else {
     out.text = spec.text;
+    out.of_client = true;
   }
   if (out.text.size() > limits::kMaxGrammarTextBytes) {
     return Refuse(spec, "grammar_too_complex", "it is too large when it is written out");

@@ -20,6 +20,7 @@ struct Lowered {
   Kind kind = Kind::kEbnf;
   std::string text;
   bool names_tokens = false;  // some of its formats are tokens by their ids, control tokens too
+  bool of_client = false;     // some of its rules are as the client wrote them
 };
 
 // Errors are kInvalidArgument with the spec's field.

@@ -103,6 +103,7 @@ void LimitTime(uint32_t ms) {
 }
 
 constexpr int kWalkTokens = 24;
+constexpr size_t kFlags = 3;  // bytes of a request before its text
 
 // Makes the masks of some tokens, drawn evenly. Rules that can be followed in very many ways at
 // once compile in no time and take a second for each token, in which nobody's step ends: here the
@@ -126,13 +127,17 @@ std::string Answer(TokenizerInfos* tokens, std::string_view request) {
     return std::string(1, static_cast<char>(status)) + std::string(text);
   };
   try {
-    const Lowered text{static_cast<Lowered::Kind>(request[0]), std::string(request.substr(2)),
-                       request[1] != 0};
+    const Lowered text{.kind = static_cast<Lowered::Kind>(request[0]),
+                       .text = std::string(request.substr(kFlags)),
+                       .names_tokens = request[1] != 0,
+                       .of_client = request[2] != 0};
     const xgrammar::TokenizerInfo& info = tokens->For(text);
     const auto compiled = CompileText(info, text);
     if (compiled) {
-      // Counted strings get the tables that make them cheap on the other side.
-      if (!HasCountedStrings(text.text)) WalkAhead(*compiled, info.GetVocabSize());
+      // Our own counted strings get the tables that make them cheap on the other side.
+      if (text.of_client || !HasCountedStrings(text.text)) {
+        WalkAhead(*compiled, info.GetVocabSize());
+      }
       return reply(wire::Status::kCompiled, compiled->SerializeJSON());
     }
     const bool costly = compiled.error().reason == "grammar_too_costly";
@@ -156,7 +161,7 @@ int RunWorker() {
     while (ReadMessage(&request)) {
       wire::Reader head(request);
       const auto time_ms = head.U32();
-      if (!time_ms || request.size() < sizeof(uint32_t) + 2) return 1;
+      if (!time_ms || request.size() < sizeof(uint32_t) + kFlags) return 1;
       LimitTime(*time_ms);
       const std::string answer =
           Answer(&tokens, std::string_view(request).substr(sizeof(uint32_t)));

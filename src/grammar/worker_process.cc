@@ -202,6 +202,7 @@ Result<std::string> WorkerProcess::Compile(const Lowered& text, std::chrono::mil
   wire::PutU32(static_cast<uint32_t>(time.count()), &request);
   request += static_cast<char>(text.kind);
   request += static_cast<char>(text.names_tokens);
+  request += static_cast<char>(text.of_client);
   request += text.text;
   if (!Send(request, deadline) || !Receive(&answer, deadline)) {
     Error error = WhyItEnded(deadline, time);

@@ -56,8 +56,7 @@ TEST(GrammarWorker, CompilesAndLivesOn) {
   EXPECT_THAT(*first, ::testing::StartsWith("{"));
   const pid_t pid = worker.pid();
   EXPECT_GT(pid, 0);
-  const auto bad =
-      worker.Compile({Lowered::Kind::kEbnf, "root ::= nothing", false}, milliseconds(5000));
+  const auto bad = worker.Compile({Lowered::Kind::kEbnf, "root ::= nothing"}, milliseconds(5000));
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error().reason, "bad_grammar");
   ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));

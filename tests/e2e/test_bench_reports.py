@@ -110,6 +110,15 @@ def test_csv_has_a_row_for_each_run(results, tmp_path):
     assert len(lines) == 5 and "p99_ttft_ms" in lines[0]
 
 
+def test_runs_of_files_that_are_called_alike_have_the_files_names(tmp_path):
+    (tmp_path / "other").mkdir()
+    files = [result(tmp_path / name, 1) for name in ("before.json", "after.json", "other/after.json")]
+    table = bench("report", *files[:2]).stdout
+    assert "before c=8" in table and "after c=8" in table
+    labels = [run["label"] for run in json.loads(bench("report", *files, "--json").stdout)["runs"]]
+    assert labels == ["before c=8", f"{files[1]} c=8", f"{files[2]} c=8"]
+
+
 def test_compare_finds_what_differs_and_nothing_else(tmp_path):
     before = result(tmp_path / "before.json", 1, requests=200)
     same = result(tmp_path / "same.json", 2, requests=200)

@@ -277,4 +277,5 @@ def test_a_real_server(smol, tmp_path):
     assert run["total_input_tokens"] == 6 * 40  # exact in the server's tokens
     assert run["itl_per_token"]
     assert run["server_samples"] and run["environment"]["server_version"]
-    assert run["mean_ttft_ms"] > 0 and run["n_itl"] == 6 * 7
+    # What a first event holds has no time between it; one may hold two.
+    assert run["mean_ttft_ms"] > 0 and 6 * 6 <= run["n_itl"] <= 6 * 7

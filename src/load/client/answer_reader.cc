@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 
 #include "base/limits.h"
 
@@ -46,9 +45,8 @@ double QueueOf(std::string_view value) {
   return -1;
 }
 
-int32_t Bounded(int64_t count) {
-  return static_cast<int32_t>(std::clamp<int64_t>(count, 0, std::numeric_limits<int32_t>::max()));
-}
+// Of a usage: what is above was not counted by a server.
+constexpr int64_t kMostTokens = int64_t{1} << 30;
 
 }  // namespace
 
@@ -115,6 +113,11 @@ bool AnswerReader::OnEvent(std::string_view event, int64_t now_ns) {
     error_ = Quotable(chunk.error);
     return false;
   }
+  for (const int64_t count : {chunk.prompt_tokens, chunk.completion_tokens, chunk.cached_tokens}) {
+    if (count <= kMostTokens) continue;
+    garbage_ = fmt::format("its usage counts {} tokens, more than any model takes", count);
+    return false;
+  }
   if (chunk.has_text || (chunk.has_choices && chunk.completion_tokens > last_count_)) {
     OnContent(chunk, now_ns);
   } else if (chunk.has_choices &&
@@ -124,11 +127,11 @@ bool AnswerReader::OnEvent(std::string_view event, int64_t now_ns) {
   if (!chunk.finish_reason.empty()) record_->finish_reason = Quotable(chunk.finish_reason);
   if (chunk.completion_tokens >= 0) {
     record_->counted = true;
-    record_->output_tokens = Bounded(chunk.completion_tokens);
+    record_->output_tokens = static_cast<int32_t>(chunk.completion_tokens);
     last_count_ = chunk.completion_tokens;
   }
-  if (chunk.prompt_tokens >= 0) record_->prompt_tokens = Bounded(chunk.prompt_tokens);
-  if (chunk.cached_tokens >= 0) record_->cached_tokens = Bounded(chunk.cached_tokens);
+  if (chunk.prompt_tokens >= 0) record_->prompt_tokens = static_cast<int32_t>(chunk.prompt_tokens);
+  if (chunk.cached_tokens >= 0) record_->cached_tokens = static_cast<int32_t>(chunk.cached_tokens);
   if (static_cast<int64_t>(record_->chunk_ns.size()) > options_.max_events) {
     garbage_ = "the stream does not end: it brings far more than max_tokens";
     return false;
@@ -146,8 +149,8 @@ void AnswerReader::OnContent(const Chunk& chunk, int64_t now_ns) {
   } else {
     tokens = std::max<int64_t>(chunk.completion_tokens - last_count_, 0);
   }
-  if (counts_each_) record_->chunk_tokens.push_back(Bounded(tokens));
-  if (options_.live_tokens != nullptr) *options_.live_tokens += Bounded(tokens);
+  if (counts_each_) record_->chunk_tokens.push_back(static_cast<int32_t>(tokens));
+  if (options_.live_tokens != nullptr) *options_.live_tokens += tokens;
 }
 
 void AnswerReader::Set(Outcome outcome, std::string reason) {
@@ -201,7 +204,7 @@ void AnswerReader::SettleCounts() {
   if (record_->counted) return;
   record_->chunk_tokens.clear();
   record_->prompt_tokens = record_->wanted_prompt_tokens;
-  record_->output_tokens = Bounded(static_cast<int64_t>(record_->chunk_ns.size()));
+  record_->output_tokens = static_cast<int32_t>(record_->chunk_ns.size());
 }
 
 }  // namespace vivace::load

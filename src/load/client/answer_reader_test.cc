@@ -1,5 +1,6 @@
 #include "load/client/answer_reader.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -143,6 +144,16 @@ TEST_F(AnswerReaderTest, Garbage) {
   EXPECT_EQ(Read(200, {Event("a"), "data: no\n\n", kDone}).outcome, Outcome::kGarbage);
   EXPECT_EQ(Read(200, {kDone}).outcome, Outcome::kGarbage);
   EXPECT_EQ(Read(200, {Usage(3, 0) + kDone}).outcome, Outcome::kCompleted);  // says it has none
+}
+
+TEST_F(AnswerReaderTest, CountsThatNoServerCountedAreGarbage) {
+  for (const char* usage : {"\"prompt_tokens\":4611686018427387904,\"completion_tokens\":1",
+                            "\"prompt_tokens\":1,\"completion_tokens\":4611686018427387904"}) {
+    const std::string event = fmt::format("data: {{\"choices\":[],\"usage\":{{{}}}}}\n\n", usage);
+    const RequestRecord r = Read(200, {Event("a") + event + kDone});
+    EXPECT_EQ(r.outcome, Outcome::kGarbage);
+    EXPECT_THAT(r.reason, HasSubstr("usage counts 4611686018427387904 tokens"));
+  }
 }
 
 TEST_F(AnswerReaderTest, AStreamThatDoesNotEndIsEnded) {
