@@ -2,6 +2,7 @@
 // made of them (tests/oracles/make_family_chats.py).
 #include <gtest/gtest.h>
 
+#include "support/oracle_time.h"
 #include "text/chat_template.h"
 #include "text/text_testing.h"
 

@@ -1,11 +1,10 @@
-// Tokenizers, files and a moment for the tests of this folder.
+// Tokenizers and files for the tests of this folder.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,20 +26,6 @@ inline const std::string kSmolLm2Path = kSourceDir + "/models/SmolLM2-135M-Instr
 inline std::string ReadFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
-}
-
-// The moment of tests/oracles/jinja_oracle.py: 4 July 2026, 15:05:09.
-inline std::tm OracleTime() {
-  std::tm now = {};
-  now.tm_year = 126;
-  now.tm_mon = 6;
-  now.tm_mday = 4;
-  now.tm_hour = 15;
-  now.tm_min = 5;
-  now.tm_sec = 9;
-  now.tm_wday = 6;
-  now.tm_yday = 184;
-  return now;
 }
 
 // Null if the model is not there (`./dev setup` gets it).

@@ -84,7 +84,7 @@ def by_sequences(result, figure):
 
 def test_a_promise_decides(mini_model, tmp_path):
     # Four users of one place wait for each other, and of eight they do not: a first token is promised between the two.
-    answers = ("--output-len", "64")  # a wait well beyond what a busy machine adds
+    answers = ("--output-len", "900")  # a wait well beyond what a busy machine adds
     free, _ = grid(mini_model, tmp_path / "free", *answers)
     waits = by_sequences(free, "ttft_ms")
     least_of_one, most_of_eight = min(waits[1]), max(waits[8])

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/oracle_time.h"
 #include "text/jinja/template.h"
 
 namespace {
@@ -18,19 +19,6 @@ using vivace::Result;
 using vivace::jinja::Template;
 using vivace::jinja::Variable;
 
-std::tm OracleTime() {
-  std::tm now = {};
-  now.tm_year = 126;
-  now.tm_mon = 6;
-  now.tm_mday = 4;
-  now.tm_hour = 15;
-  now.tm_min = 5;
-  now.tm_sec = 9;
-  now.tm_wday = 6;
-  now.tm_yday = 184;
-  return now;
-}
-
 Result<RenderedPrompt> Render(const json::object& job) {
   const json::string& source = job.at("template").as_string();
   VIVACE_ASSIGN(const Template parsed, Template::Parse({source.data(), source.size()}));
@@ -38,7 +26,7 @@ Result<RenderedPrompt> Render(const json::object& job) {
   for (const auto& member : job.at("variables").as_object()) {
     variables.push_back({{member.key().data(), member.key().size()}, &member.value(), false});
   }
-  return parsed.Render(variables, OracleTime());
+  return parsed.Render(variables, vivace::testing::OracleTime());
 }
 
 }  // namespace

@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 
 #include "load/report/svg_axis.h"
 #include "load/report/svg_plot.h"
+#include "load/report/svg_text.h"
 
 namespace vivace::load {
 namespace {
 
 constexpr double kCellHeight = 30, kHeatMapTop = 46, kScaleHeight = 34;
 
-class HeatMapDrawing {
+class HeatMapDrawing : private SvgText {
  public:
   explicit HeatMapDrawing(const HeatMap& map) : map_(map) {
     for (const std::string& row : map.rows) left_ = std::max(left_, TextWidth(row, kPlotFont) + 12);
@@ -40,20 +40,10 @@ class HeatMapDrawing {
     Text(left_ + (map_.width - left_) / 2, bottom_ + 34, "middle", "muted", map_.x_label);
     for (const auto& [row, column] : map_.marked) Frame(row, column);
     Scale();
-    return out_ + "</svg>\n";
+    return End();
   }
 
  private:
-  template <typename... Args>
-  void Put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-  }
-  void Text(double x, double y, std::string_view anchor, std::string_view style,
-            std::string_view text) {
-    Put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n", x, y, anchor,
-        style, EscapeMarkup(text));
-  }
-
   // 0 (bad) to 1 (good).
   double Goodness(double value) const {
     const double share = high_ > low_ ? (value - low_) / (high_ - low_) : 1;
@@ -113,7 +103,6 @@ class HeatMapDrawing {
   }
 
   const HeatMap& map_;
-  std::string out_;
   double left_ = 20, cell_ = 1, bottom_ = 0;
   double low_ = std::numeric_limits<double>::infinity();
   double high_ = -std::numeric_limits<double>::infinity();

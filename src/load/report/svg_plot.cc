@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 
 #include "load/report/svg_axis.h"
+#include "load/report/svg_text.h"
 
 namespace vivace::load {
 namespace {
@@ -39,7 +39,7 @@ struct Range {
 
 bool Drawn(const PlotPoint& p) { return std::isfinite(p.x) && std::isfinite(p.y); }
 
-class PlotDrawing {
+class PlotDrawing : private SvgText {
  public:
   explicit PlotDrawing(const Plot& plot) : plot_(plot) {}
 
@@ -55,26 +55,15 @@ class PlotDrawing {
     const double legend_bottom = Legend();
     if (x_range_.empty() || y_range_.empty()) {
       Text(plot_.width / 2.0, plot_.height / 2.0, "middle", "muted", "no data");
-      return out_ + "</svg>\n";
+      return End();
     }
     Frame(legend_bottom);
     for (size_t i = 0; i < plot_.series.size(); ++i) Series(i);
     Labels();
-    return out_ + "</svg>\n";
+    return End();
   }
 
  private:
-  template <typename... Args>
-  void Put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-  }
-
-  void Text(double x, double y, std::string_view anchor, std::string_view style,
-            std::string_view text) {
-    Put("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n", x, y, anchor,
-        style, EscapeMarkup(text));
-  }
-
   void Begin() {
     Put("<svg class=\"plot\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n", plot_.width,
         plot_.height, EscapeMarkup(plot_.title));
@@ -309,7 +298,6 @@ class PlotDrawing {
   }
 
   const Plot& plot_;
-  std::string out_;
   Range x_range_, y_range_;
   std::vector<Axis> x_, y_;  // one each, once the data are known
   Box area_{};

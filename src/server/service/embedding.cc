@@ -172,10 +172,7 @@ void Embedding::FailWith(const Error& error) {
             identity_.request_id);
   context_.metrics->CountResponse(HttpStatus(error.code));
   context_.metrics->CountFinish(FinishLabel::kError);
-  const bool late = error.code == ErrorCode::kDeadlineExceeded;
-  if (late) context_.metrics->deadlines_passed->Add();
-  if (error.reason == "queue_timeout") context_.metrics->queue_limits_passed->Add();
-  End(HttpStatus(error.code), late ? kDeadlineReason : "error");
+  End(HttpStatus(error.code), OutcomeOfFailure(error, context_.metrics));
 }
 
 void Embedding::Abandon() {

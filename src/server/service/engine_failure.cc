@@ -1,5 +1,7 @@
 #include "server/service/engine_failure.h"
 
+#include "server/openai/choice_output.h"
+
 namespace vivace::server {
 
 Error EngineFailure(FinishReason reason) {
@@ -16,6 +18,13 @@ Error EngineFailure(FinishReason reason) {
             "the model's output was not finite; the request was ended", ""};
   }
   return {ErrorCode::kInternal, "aborted", "the request was ended by the server", ""};
+}
+
+std::string_view OutcomeOfFailure(const Error& error, ServerMetrics* metrics) {
+  if (error.reason == "queue_timeout") metrics->queue_limits_passed->Add();
+  if (error.code != ErrorCode::kDeadlineExceeded) return "error";
+  metrics->deadlines_passed->Add();
+  return kDeadlineReason;
 }
 
 }  // namespace vivace::server

@@ -1,12 +1,19 @@
-// What a client is told of an answer that the engine ended before it was complete.
+// What clients and the figures are told of an answer that ended before it was complete. Loop
+// thread.
 #pragma once
+
+#include <string_view>
 
 #include "base/result.h"
 #include "engine/request.h"
+#include "server/metrics/server_metrics.h"
 
 namespace vivace::server {
 
 // `reason`: neither kNone, kStop nor kLength.
 Error EngineFailure(FinishReason reason);
+
+// Counts a failed request's limit of time, if it passed one, and gives its outcome for the records.
+std::string_view OutcomeOfFailure(const Error& error, ServerMetrics* metrics);
 
 }  // namespace vivace::server

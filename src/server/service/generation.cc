@@ -276,10 +276,7 @@ void Generation::FailWith(const Error& error) {
   }
   context_.metrics->CountResponse(stream_begun_ ? 200 : HttpStatus(error.code));
   CountUnfinished(FinishLabel::kError);
-  const bool late = error.code == ErrorCode::kDeadlineExceeded;
-  if (late) context_.metrics->deadlines_passed->Add();
-  if (error.reason == "queue_timeout") context_.metrics->queue_limits_passed->Add();
-  End(HttpStatus(error.code), late ? kDeadlineReason : "error");
+  End(HttpStatus(error.code), OutcomeOfFailure(error, context_.metrics));
 }
 
 void Generation::Abandon() {

@@ -91,12 +91,9 @@ void GrammarWaits::Remove(const WaitPtr& wait) {
 }
 
 void GrammarWaits::Refuse(const WaitPtr& wait, const Error& error) {
-  const bool late = error.code == ErrorCode::kDeadlineExceeded;
   Remove(wait);
-  if (late) metrics_->deadlines_passed->Add();
-  if (error.reason == "queue_timeout") metrics_->queue_limits_passed->Add();
   std::exchange(wait->refuse, nullptr)(error);
-  Close(wait, HttpStatus(error.code), late ? kDeadlineReason : "error");
+  Close(wait, HttpStatus(error.code), OutcomeOfFailure(error, metrics_));
 }
 
 void GrammarWaits::Sweep() {

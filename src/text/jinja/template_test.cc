@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "base/limits.h"
+#include "support/oracle_time.h"
 #include "text/text_testing.h"
 
 namespace vivace::jinja {
