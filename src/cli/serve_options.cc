@@ -209,9 +209,10 @@ Command ServeCommand(ServeOptions* options) {
       Count("max-queued-requests", fmt::to_string(options->engine.max_queued_requests),
             "waiting requests before new ones get 503", &options->engine.max_queued_requests));
   command.flags.back().aliases = {"max-num-queued-reqs"};
-  command.flags.push_back(
-      Count("max-queued-tokens", fmt::to_string(options->engine.max_queued_tokens),
-            "their prompt tokens, all together", &options->engine.max_queued_tokens));
+  command.flags.push_back(Count("max-queued-tokens",
+                                fmt::to_string(options->engine.max_queued_tokens),
+                                "their prompt tokens, all together; one alone may have more",
+                                &options->engine.max_queued_tokens));
   command.flags.back().aliases = {"max-num-queued-tokens"};
   command.flags.push_back(
       Count("shutdown-timeout", fmt::to_string(options->server.shutdown_timeout_s),

@@ -34,9 +34,12 @@ struct EngineStats {
   int64_t waiting_for_room = 0;  // 1: the first of them waits for the KV cache
   int64_t queued_requests = 0;   // never scheduled yet
   int64_t queued_tokens = 0;     // of their prompts
-  // How fast prompts leave the queue, computed or found in the cache, while any of them do or wait:
-  // of the last seconds. queued_tokens over this is about how long a new request waits. 0: unknown.
-  int64_t prompt_tokens_per_s = 0;
+  // Of the last seconds; 0: not known. Prompt tokens, computed or found in the cache, of the steps
+  // that had many; and what left the queue in the time in which anything did or waited, which is
+  // less where it waits for places and not for its turn (service/forecast.h makes a wait of these).
+  double prompt_tokens_per_s = 0;
+  double queue_tokens_per_s = 0;
+  double queue_requests_per_s = 0;
   int64_t blocks_total = 0;
   int64_t blocks_used = 0;    // referenced by a sequence
   int64_t blocks_cached = 0;  // free, contents still findable

@@ -29,6 +29,8 @@ EngineConfig WithSeed(EngineConfig config) {
   return config;
 }
 
+constexpr int32_t kManyTokens = 32;  // of prompts in a step: their number decides its time
+
 // Adds to the histogram `buckets`, whose last bucket is for what is above all bounds.
 template <size_t N>
 void CountIn(const std::array<double, N>& bounds, double value,
@@ -36,8 +38,6 @@ void CountIn(const std::array<double, N>& bounds, double value,
   const auto bound = std::lower_bound(bounds.begin(), bounds.end(), value);
   (*buckets)[static_cast<size_t>(bound - bounds.begin())] += 1;
 }
-
-constexpr double kRateMemoryNs = 10e9;  // a step this long ago counts a third
 
 FinishReason ReasonOf(SeqFinish finish) {
   switch (finish) {
@@ -146,8 +146,11 @@ Result<RequestPtr> StepLoop::Submit(GenerationRequest request, void* consumer) {
   if (state_.load(std::memory_order_acquire) != State::kRunning) {
     return Fail(ErrorCode::kUnavailable, "shutting_down", "", "the server is shutting down");
   }
-  if (queued_requests_.load(std::memory_order_relaxed) >= config_.max_queued_requests ||
-      queued_tokens_.load(std::memory_order_relaxed) + tokens > config_.max_queued_tokens) {
+  // A prompt that nobody waits beside may be longer than the limit, or it could never run.
+  const int64_t waiting = queued_requests_.load(std::memory_order_relaxed);
+  const int64_t waiting_tokens = queued_tokens_.load(std::memory_order_relaxed);
+  if (waiting >= config_.max_queued_requests ||
+      (waiting > 0 && waiting_tokens + tokens > config_.max_queued_tokens)) {
     return Fail(ErrorCode::kResourceExhausted, "server_is_overloaded", "",
                 "too many requests are waiting; try again later");
   }
@@ -305,7 +308,7 @@ void StepLoop::EndRequest(const ActiveRequest& request, FinishReason reason) {
 // One step; false if there was nothing to do.
 bool StepLoop::Step() {
   const int64_t began_ns = SteadyNanos();
-  const int64_t prompt_tokens = totals_.prompt_tokens;
+  const int64_t prompt_tokens = totals_.prompt_tokens, left_queue = left_queue_;
   last_plan_ns_ = std::exchange(plan_ns_, began_ns);
   last_cause_ = scheduler_.wait_cause();
   scheduler_.Plan(&plan_, &changes_);
@@ -325,17 +328,22 @@ bool StepLoop::Step() {
   Deliver(effects_, result_);
   const int64_t step_ns = SteadyNanos() - began_ns;
   CountTime(step_ns);
-  MeasurePromptRate(totals_.prompt_tokens - prompt_tokens, step_ns);
+  MeasureQueue(totals_.prompt_tokens - prompt_tokens, left_queue_ - left_queue, step_ns);
   return true;
 }
 
-// Steps of decodes alone count while anybody waits: then it is they that hold the queue up.
-void StepLoop::MeasurePromptRate(int64_t tokens, int64_t step_ns) {
-  if (tokens == 0 && totals_.waiting == 0) return;
-  const double keep = std::exp(static_cast<double>(-step_ns) / kRateMemoryNs);
-  rate_tokens_ = rate_tokens_ * keep + static_cast<double>(tokens);
-  rate_ns_ = rate_ns_ * keep + static_cast<double>(step_ns);
-  totals_.prompt_tokens_per_s = static_cast<int64_t>(rate_tokens_ / rate_ns_ * 1e9);
+void StepLoop::MeasureQueue(int64_t prompt_tokens, int64_t requests, int64_t step_ns) {
+  const auto tokens = static_cast<double>(prompt_tokens);
+  // Fewer tokens take as long as a step does, and say nothing of how long many take.
+  if (prompt_tokens >= std::min(kManyTokens, config_.max_num_batched_tokens))
+    prompt_rate_.Add(tokens, step_ns);
+  if (prompt_tokens > 0 || totals_.waiting > 0) {
+    queue_token_rate_.Add(tokens, step_ns);
+    queue_request_rate_.Add(static_cast<double>(requests), step_ns);
+  }
+  totals_.prompt_tokens_per_s = prompt_rate_.per_second();
+  totals_.queue_tokens_per_s = queue_token_rate_.per_second();
+  totals_.queue_requests_per_s = queue_request_rate_.per_second();
 }
 
 void StepLoop::CountTime(int64_t step_ns) {
@@ -615,6 +623,7 @@ SeqKey StepLoop::NewKey(const RequestPtr& request, int32_t choice) {
 void StepLoop::LeaveQueue(ActiveRequest* request) {
   if (request->times.scheduled_ns.load(std::memory_order_relaxed) != 0) return;
   request->times.scheduled_ns.store(SteadyNanos(), std::memory_order_relaxed);
+  left_queue_ += 1;
   queued_requests_.fetch_sub(1, std::memory_order_relaxed);
   queued_tokens_.fetch_sub(static_cast<int64_t>(request->request.prompt.size()),
                            std::memory_order_relaxed);

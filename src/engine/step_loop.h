@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "engine/decayed_rate.h"
 #include "engine/engine.h"
 #include "engine/mpsc_list.h"
 #include "engine/stats_board.h"
@@ -62,7 +63,7 @@ class StepLoop final : public Engine {
   void CountTime(int64_t step_ns);
   void RecordChange(const PlanChanges::Bound& bound);
   void RecordStep(int64_t began_ns, int64_t ended_ns);
-  void MeasurePromptRate(int64_t tokens, int64_t step_ns);
+  void MeasureQueue(int64_t prompt_tokens, int64_t requests, int64_t step_ns);
   void ApplyChanges();
   void Deliver(const Effects& effects, const StepResult& result);
   void DeliverPromptRows(const Effects::PromptRows& rows, const StepResult& result);
@@ -116,8 +117,8 @@ class StepLoop final : public Engine {
   int64_t plan_ns_ = 0;
   std::vector<RequestPtr> timed_;     // open ones whose time may run out
   int64_t next_timeout_ns_ = kNever;  // nobody's before this
-  double rate_tokens_ = 0;            // of prompts, and the time they took; old ones weigh less
-  double rate_ns_ = 0;
+  int64_t left_queue_ = 0;            // requests, ever
+  DecayedRate prompt_rate_, queue_token_rate_, queue_request_rate_;
   bool consumer_stale_ = false;  // news since the last notify
   EngineStats totals_;
 

@@ -260,7 +260,11 @@ TEST_F(EngineTest, SaysWhatWaitsAndHowFastItLeaves) {
   StartEngine(limits);
   EXPECT_EQ(engine_->stats().prompt_tokens_per_s, 0);
   executor_->per_token = std::chrono::milliseconds(5);
-  const auto first = engine_->Submit(Make(std::vector<TokenId>(20, 1), 1), nullptr);
+  const auto few = engine_->Submit(Make(std::vector<TokenId>(3, 1), 1), nullptr);
+  Collect(*few);
+  WaitIdle();
+  EXPECT_EQ(engine_->stats().prompt_tokens_per_s, 0);
+  const auto first = engine_->Submit(Make(std::vector<TokenId>(40, 1), 1), nullptr);
   Collect(*first);
   WaitIdle();
   // A token takes five milliseconds at least.
@@ -273,6 +277,15 @@ TEST_F(EngineTest, SaysWhatWaitsAndHowFastItLeaves) {
   }
   EXPECT_EQ(engine_->stats().queued_requests, 1);
   EXPECT_EQ(engine_->stats().queued_tokens, 10);
+  // It waits for the place, not for prompts: the queue becomes slow, they do not.
+  const auto is_slower = [this] {
+    const EngineStats stats = engine_->stats();
+    return stats.queue_tokens_per_s < 0.9 * stats.prompt_tokens_per_s;
+  };
+  for (int i = 0; i < 500 && !is_slower(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(is_slower());
   engine_->Abort(*running);
   Collect(*waiting);
   WaitIdle();
@@ -535,6 +548,22 @@ TEST_F(EngineTest, QueueIsBounded) {
   executor_->Release();
   for (const RequestPtr& request : taken) Collect(request);
   EXPECT_TRUE(engine_->Submit(Make({1}, 2), nullptr));
+}
+
+TEST_F(EngineTest, QueuedTokensAreBoundedButForOnePromptAlone) {
+  EngineConfig config;
+  config.max_queued_tokens = 5;
+  StartEngine(kLimits, config);
+  executor_->Hold();
+  const auto prompt = [this](size_t tokens) { return Make(std::vector<TokenId>(tokens, 1), 2); };
+  std::vector<RequestPtr> taken = {*engine_->Submit(prompt(9), nullptr)};
+  executor_->WaitInFlight();
+  taken.push_back(*engine_->Submit(prompt(8), nullptr));  // nobody waits
+  EXPECT_FALSE(engine_->Submit(prompt(1), nullptr));
+  executor_->Release();
+  for (const RequestPtr& request : taken) Collect(request);
+  WaitIdle();
+  EXPECT_TRUE(engine_->Submit(prompt(9), nullptr));
 }
 
 TEST_F(EngineTest, StopEndsEverythingWithAnError) {

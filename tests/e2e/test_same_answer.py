@@ -44,9 +44,13 @@ def test_batch_chunk_preemption_and_prefix_hit(make_server, isa):
     chunked.stop()
 
     # Room for some to start and for few to grow: others are preempted and recomputed.
+    # (Where the machine lets them come one after another, none is: again then.)
     tiny = make_server(need(MODEL), *base, "--num-kv-blocks", blocks, "--max-model-len", 150)
-    with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        assert list(pool.map(lambda r: ids(tiny, r), wanted)) == alone, "in a tiny cache"
+    for _ in range(5):
+        with concurrent.futures.ThreadPoolExecutor(count) as pool:
+            assert list(pool.map(lambda r: ids(tiny, r), wanted)) == alone, "in a tiny cache"
+        if tiny.metrics()["vllm:num_preemptions_total"] > 0:
+            break
     assert tiny.metrics()["vllm:num_preemptions_total"] > 0
     tiny.wait_idle()
     tiny.stop()

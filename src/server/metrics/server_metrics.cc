@@ -91,8 +91,9 @@ void ServerMetrics::AddCacheInfo(const CacheFacts& cache) {
 void ServerMetrics::AddStepFamilies() {
   step_tokens_ =
       registry_.AddHistogram("vllm:iteration_tokens_total", "Tokens of a step.", kStepBoundsTokens);
-  prompt_rate_ =
-      registry_.AddGauge("vivace:prompt_tokens_per_second", "How fast prompts leave the queue.");
+  prompt_rate_ = registry_.AddGauge(
+      "vivace:prompt_tokens_per_second",
+      "How fast prompts are computed, of steps with 32 of their tokens or more.");
   queued_tokens_ = registry_.AddGauge("vivace:queued_prompt_tokens",
                                       "Prompt tokens that wait for a first step.");
   static constexpr auto kStepBounds = [] {
@@ -226,7 +227,7 @@ void ServerMetrics::MirrorSteps(const EngineStats& stats) {
   steps_->Mirror(stats.step);
   step_seconds_->Mirror(stats.step_buckets, static_cast<double>(stats.step_ns) * 1e-9);
   step_tokens_->Mirror(stats.token_buckets, static_cast<double>(stats.computed_tokens));
-  prompt_rate_->Set(static_cast<double>(stats.prompt_tokens_per_s));
+  prompt_rate_->Set(stats.prompt_tokens_per_s);
   queued_tokens_->Set(static_cast<double>(stats.queued_tokens));
   const int64_t parts_ns[] = {stats.kernel_ns, stats.sample_ns,
                               stats.step_ns - stats.kernel_ns - stats.sample_ns};

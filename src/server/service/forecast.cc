@@ -1,12 +1,23 @@
 #include "server/service/forecast.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace vivace::server {
 
+namespace {
+
+double SecondsFor(int64_t amount, double per_second) {
+  return amount > 0 && per_second > 0 ? static_cast<double>(amount) / per_second : 0;
+}
+
+}  // namespace
+
 double QueueSeconds(const EngineStats& stats) {
-  if (stats.queued_tokens <= 0 || stats.prompt_tokens_per_s <= 0) return 0.0;
-  return static_cast<double>(stats.queued_tokens) / static_cast<double>(stats.prompt_tokens_per_s);
+  const double by_tokens = SecondsFor(stats.queued_tokens, stats.queue_tokens_per_s);
+  const double by_requests = SecondsFor(stats.queued_requests, stats.queue_requests_per_s);
+  return std::max(SecondsFor(stats.queued_tokens, stats.prompt_tokens_per_s),
+                  std::min(by_tokens, by_requests));
 }
 
 int RetryAfterSeconds(double wait_seconds) {

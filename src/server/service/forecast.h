@@ -1,7 +1,10 @@
 // How long a request that comes now will wait, from what the engine has measured of itself. Pure.
 //
 // A forecast leans to the early side, for it decides whether to refuse, and nobody who could have
-// been served in time should be: it counts what is queued, not the request's own prompt.
+// been served in time should be: it counts what is queued, not the request's own prompt. What is
+// queued takes as long as its prompts take to compute; and where they wait for places, as long as
+// the queue has taken for as many tokens or as many requests, whichever is less: long prompts may
+// have come after short ones, or the other way round.
 #pragma once
 
 #include "engine/engine.h"
