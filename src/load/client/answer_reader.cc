@@ -45,6 +45,12 @@ double QueueOf(std::string_view value) {
   return -1;
 }
 
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
 // Of a usage: what is above was not counted by a server.
 constexpr int64_t kMostTokens = int64_t{1} << 30;
 
@@ -57,6 +63,7 @@ void AnswerReader::Begin(RequestRecord* record, const Options& options) {
   events_.Reset();
   text_.clear();
   raw_.clear();
+  location_.clear();
   body_bytes_ = 0;
   last_count_ = 0;
   counts_each_ = true;
@@ -70,6 +77,8 @@ void AnswerReader::OnHeader(std::string_view line) {
     record_->status = status;
   } else if (StartsWithNoCase(line, "server-timing:")) {
     record_->server_queue_ms = QueueOf(line.substr(line.find(':') + 1));
+  } else if (StartsWithNoCase(line, "location:")) {
+    location_ = Trimmed(line.substr(line.find(':') + 1));
   }
 }
 
@@ -111,6 +120,10 @@ bool AnswerReader::OnEvent(std::string_view event, int64_t now_ns) {
   if (chunk.is_error) {
     has_error_ = true;
     error_ = Quotable(chunk.error);
+    return false;
+  }
+  if (chunk.bad_count) {
+    garbage_ = "its usage has a count that is no number of tokens";
     return false;
   }
   for (const int64_t count : {chunk.prompt_tokens, chunk.completion_tokens, chunk.cached_tokens}) {
@@ -177,7 +190,9 @@ void AnswerReader::Judge(const Ending& ending) {
   }
   if (ending.has_outcome) return Set(ending.outcome, std::string(ending.reason));
   if (status != 200 && status >= 300) {
-    const std::string message = ErrorMessageOf(raw_);
+    const std::string message = status < 400 && !location_.empty()
+                                    ? "it redirects to " + Quotable(location_)
+                                    : ErrorMessageOf(raw_);
     return Set(Outcome::kRefused, message.empty() ? fmt::format("HTTP {}", status)
                                                   : fmt::format("HTTP {}: {}", status, message));
   }

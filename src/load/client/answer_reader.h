@@ -58,7 +58,8 @@ class AnswerReader {
   Options options_;
   SseReader events_;
   std::string text_;
-  std::string raw_;  // the start of a body that is an error's, or no stream
+  std::string raw_;       // the start of a body that is an error's, or no stream
+  std::string location_;  // of a redirect
   size_t body_bytes_ = 0;
   int64_t last_count_ = 0;   // by continuous usage
   bool counts_each_ = true;  // every event with content so far said how many tokens there are

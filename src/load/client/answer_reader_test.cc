@@ -156,6 +156,27 @@ TEST_F(AnswerReaderTest, CountsThatNoServerCountedAreGarbage) {
   }
 }
 
+TEST_F(AnswerReaderTest, ACountThatIsNoNumberOfTokensIsGarbage) {
+  for (const char* count : {"1e+300", "1.5"}) {
+    const std::string event =
+        fmt::format("data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":{}}}}}\n\n", count);
+    const RequestRecord r = Read(200, {Event("a") + event + kDone});
+    EXPECT_EQ(r.outcome, Outcome::kGarbage);
+    EXPECT_THAT(r.reason, HasSubstr("no number of tokens"));
+  }
+}
+
+TEST_F(AnswerReaderTest, ARedirectSaysWhereTo) {
+  RequestRecord record;
+  reader_.Begin(&record, {});
+  reader_.OnHeader("HTTP/1.1 301 Moved\r\n");
+  reader_.OnHeader("Location:  https://there/v1 \r\n");
+  reader_.OnBody("<html>moved</html>", 1);
+  reader_.End({}, 2);
+  EXPECT_EQ(record.outcome, Outcome::kRefused);
+  EXPECT_EQ(record.reason, "HTTP 301: it redirects to https://there/v1");
+}
+
 TEST_F(AnswerReaderTest, AStreamThatDoesNotEndIsEnded) {
   EXPECT_EQ(Read(200, {Event("a") + Event("b") + Event("c"), kDone}, {}, 3).outcome,
             Outcome::kCompleted);

@@ -74,10 +74,17 @@ void TakeChoices(JsonScanner* scan, Chunk* chunk, std::string* text) {
   }
 }
 
-// A count, or null.
-void TakeCount(JsonScanner* scan, int64_t* count) {
+// A count, or null. A number that counts nothing is remembered.
+void TakeCount(JsonScanner* scan, int64_t* count, Chunk* chunk) {
   const char c = scan->Peek();
-  if (c < '0' || c > '9' || !scan->Int(count)) scan->Skip();
+  const bool number = c >= '0' && c <= '9';
+  JsonScanner behind = *scan;
+  if (number && behind.Int(count)) {
+    *scan = behind;
+    return;
+  }
+  chunk->bad_count |= number;
+  scan->Skip();
 }
 
 void TakeUsage(JsonScanner* scan, Chunk* chunk) {
@@ -88,14 +95,14 @@ void TakeUsage(JsonScanner* scan, Chunk* chunk) {
   scan->BeginObject();
   for (std::string_view name; scan->Member(&name);) {
     if (name == "prompt_tokens") {
-      TakeCount(scan, &chunk->prompt_tokens);
+      TakeCount(scan, &chunk->prompt_tokens, chunk);
     } else if (name == "completion_tokens") {
-      TakeCount(scan, &chunk->completion_tokens);
+      TakeCount(scan, &chunk->completion_tokens, chunk);
     } else if (name == "prompt_tokens_details" && scan->Peek() == '{') {
       scan->BeginObject();
       for (std::string_view detail; scan->Member(&detail);) {
         if (detail == "cached_tokens") {
-          TakeCount(scan, &chunk->cached_tokens);
+          TakeCount(scan, &chunk->cached_tokens, chunk);
         } else {
           scan->Skip();
         }

@@ -12,6 +12,7 @@ struct Chunk {
   bool has_choices = false;
   bool has_text = false;  // of the answer: text, content, thoughts, or a piece of a tool call
   int64_t prompt_tokens = -1, cached_tokens = -1, completion_tokens = -1;  // -1: not said
+  bool bad_count = false;          // one of them is a number that counts nothing
   std::string_view finish_reason;  // into the event; empty: none
   bool is_error = false;
   std::string error;  // its message

@@ -47,6 +47,22 @@ TEST(Chunk, UsageAndFinishReason) {
       Parse(R"({"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}})").has_choices);
 }
 
+TEST(Chunk, CountsAreWholeNumbers) {
+  const auto with_count = [](const std::string& count) {
+    return Parse(R"({"choices":[],"usage":{"prompt_tokens":)" + count +
+                 R"(,"completion_tokens":2}})");
+  };
+  EXPECT_EQ(with_count("12.0").prompt_tokens, 12);
+  EXPECT_EQ(with_count("1.2e1").prompt_tokens, 12);
+  EXPECT_EQ(with_count("null").prompt_tokens, -1);
+  EXPECT_FALSE(with_count("12.0").bad_count);
+  EXPECT_FALSE(with_count("null").bad_count);
+  for (const char* count : {"1e+300", "1e999", "1.5", "99999999999999999999"}) {
+    EXPECT_TRUE(with_count(count).bad_count) << count;
+    EXPECT_EQ(with_count(count).completion_tokens, 2) << count;
+  }
+}
+
 TEST(Chunk, Errors) {
   EXPECT_EQ(Parse(R"({"error":{"message":"no \"room\"","code":503}})").error, "no \"room\"");
   EXPECT_EQ(Parse(R"({"error":"gone"})").error, "gone");

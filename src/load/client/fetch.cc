@@ -49,6 +49,9 @@ Result<Fetcher::Answer> Fetcher::Do(std::string_view path, const std::string* bo
   long status = 0;
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
   answer.status = static_cast<int>(status);
+  const char* redirect = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &redirect);
+  if (redirect != nullptr) answer.redirect = WithoutUserInfo(redirect);
   return answer;
 }
 

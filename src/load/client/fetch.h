@@ -17,6 +17,7 @@ class Fetcher {
   struct Answer {
     int status = 0;
     std::string body;
+    std::string redirect;  // where a redirect, which is not followed, leads to
   };
   // `body` null: GET. An error is that no answer came, and says so; a status is the caller's to
   // judge. At most limits::kMaxLoadFetchBytes, within `timeout_s`.

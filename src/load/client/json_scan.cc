@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/utf8.h"
 
 namespace vivace::load {
 namespace {
+
+constexpr double kMostExact = 9e15;  // whole numbers that a double holds
 
 bool IsWordCharacter(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -91,12 +94,17 @@ bool JsonScanner::String(std::string_view* raw) {
 
 bool JsonScanner::Int(int64_t* value) {
   Peek();
-  const auto read = std::from_chars(at_, end_, *value);
-  if (!ok_ || read.ec != std::errc()) return Fault();
-  at_ = read.ptr;
-  // "12.0" is a number as well; what is behind the point is not asked for.
-  while (at_ < end_ && IsWordCharacter(*at_)) ++at_;
-  return true;
+  const char* end = std::find_if_not(at_, end_, IsWordCharacter);
+  const auto digits = std::from_chars(at_, end, *value);
+  if (digits.ec != std::errc() || digits.ptr != end) {
+    double number = 0;
+    const auto read = std::from_chars(at_, end, number);
+    const bool whole = std::trunc(number) == number && std::abs(number) <= kMostExact;
+    if (read.ec != std::errc() || read.ptr != end || !whole) return Fault();
+    *value = static_cast<int64_t>(number);
+  }
+  at_ = end;
+  return ok_;
 }
 
 bool JsonScanner::SkipWord() {

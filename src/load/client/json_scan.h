@@ -28,6 +28,7 @@ class JsonScanner {
 
   // Between the quotes, escapes as written.
   bool String(std::string_view* raw);
+  // A whole number, however it is written ("12.0", "1e3"); any other value is a fault.
   bool Int(int64_t* value);
   // Any value.
   bool Skip();

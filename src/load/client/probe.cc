@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "base/limits.h"
 
 namespace vivace::load {
 namespace {
@@ -37,7 +36,7 @@ RequestRecord Ask(Session* session, const BodyWriter& writer, const PlannedReque
                   .id = "",
                   .timeout_s = options.request_timeout_s,
                   .options = {.keep_text = false,
-                              .max_events = limits::kMaxLoadEvents,
+                              .max_events = writer.MostEvents(request),
                               .live_tokens = nullptr}},
                  &record, [&done] { done = true; });
   const Heartbeat look(session->loop(), kProbeLookNs, [&] {
@@ -76,6 +75,9 @@ bool GiveWay(const RequestRecord& record, BodyOptions* body) {
 }
 
 std::string WhatToDo(const RequestRecord& record, const Target& target, const std::string& model) {
+  if (record.status >= 300 && record.status < 400) {
+    return "redirects are not followed: correct --base-url";
+  }
   switch (record.status) {
     case 401:
     case 403:

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/json_text.h"
+#include "base/limits.h"
 
 namespace vivace::load {
 namespace {
@@ -26,6 +27,10 @@ constexpr Forbidden kForbidden[] = {
 };
 // Other names for the length of an answer.
 constexpr std::string_view kLengths[] = {"max_tokens", "max_completion_tokens", "n_predict"};
+
+// More events than so many a token, and some, are a stream that does not end.
+constexpr int64_t kEventsPerToken = 2;
+constexpr int64_t kSpareEvents = 256;
 
 json::object StreamOptions(const BodyOptions& options) {
   json::object stream;
@@ -93,7 +98,12 @@ Result<BodyWriter> BodyWriter::Create(const BodyOptions& options) {
                 "--extra-body may not have `{}`: {}", forbidden.name, forbidden.why);
   }
   for (const std::string_view name : kLengths) {
-    if (options.extra.contains(name)) writer.sets_length_ = false;
+    const json::value* length = options.extra.if_contains({name.data(), name.size()});
+    if (length == nullptr) continue;
+    writer.sets_length_ = false;
+    if (length->is_int64()) {
+      writer.extra_length_ = std::max(writer.extra_length_, length->get_int64());
+    }
   }
   writer.members_ = json::serialize(SharedMembers(options));
   writer.members_[0] = ',';
@@ -115,6 +125,12 @@ Status BodyWriter::Check(const PlannedRequest& request) const {
                 "a conversation cannot be sent as token ids: the answers in between come as text");
   }
   return {};
+}
+
+int64_t BodyWriter::MostEvents(const PlannedRequest& request) const {
+  const int64_t tokens = sets_length_ ? request.output_tokens : extra_length_;
+  if (tokens <= 0 || tokens > limits::kMaxLoadEvents) return limits::kMaxLoadEvents;
+  return std::min(limits::kMaxLoadEvents, kEventsPerToken * tokens + kSpareEvents);
 }
 
 void BodyWriter::WriteMessages(const PlannedRequest& request, const History* before,

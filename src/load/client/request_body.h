@@ -47,6 +47,8 @@ class BodyWriter {
   std::string Write(const PlannedRequest& request, const History* before) const;
   // Whether max_tokens is ours to say.
   bool sets_length() const { return sets_length_; }
+  // An answer with more events than that is a stream that does not end.
+  int64_t MostEvents(const PlannedRequest& request) const;
 
  private:
   BodyWriter() = default;
@@ -55,7 +57,8 @@ class BodyWriter {
 
   bool chat_ = false;
   bool sets_length_ = true;
-  std::string members_;  // ,"model":"m","stream":true,...}
+  int64_t extra_length_ = 0;  // what --extra-body says in its place; 0: nothing that is a number
+  std::string members_;       // ,"model":"m","stream":true,...}
 };
 
 // A request of about the same size that shares no prefix with it: for warm-ups, which must not fill

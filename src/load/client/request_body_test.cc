@@ -4,6 +4,8 @@
 
 #include <boost/json/parse.hpp>
 
+#include "base/limits.h"
+
 namespace vivace::load {
 namespace {
 
@@ -58,6 +60,18 @@ TEST(RequestBody, ExtraMembersTakeThePlaceOfOurs) {
   EXPECT_EQ(body.at("stream_options"),
             json::parse(R"({"include_usage":false,"continuous_usage_stats":true})"));
   EXPECT_FALSE(BodyWriter::Create(options)->sets_length());
+}
+
+TEST(RequestBody, AnAnswerMayHaveFewMoreEventsThanTokens) {
+  const PlannedRequest request = Planned("x", 8);
+  const int64_t most = BodyWriter::Create({})->MostEvents(request);
+  EXPECT_GE(most, 2 * 8);
+  EXPECT_LT(most, 1'000);
+  BodyOptions options;
+  options.extra["max_tokens"] = 8;
+  EXPECT_EQ(BodyWriter::Create(options)->MostEvents(Planned("x", 500)), most);
+  options.extra["max_tokens"] = "many";
+  EXPECT_EQ(BodyWriter::Create(options)->MostEvents(request), limits::kMaxLoadEvents);
 }
 
 TEST(RequestBody, WhatWouldChangeTheMeasurementIsRefused) {

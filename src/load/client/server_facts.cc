@@ -26,6 +26,10 @@ std::string ReasonOf(int status) {
 
 Result<json::object> GetObject(Fetcher* fetch, std::string_view path) {
   VIVACE_ASSIGN(const Fetcher::Answer answer, fetch->Do(path, nullptr, kFactsTimeoutS));
+  if (!answer.redirect.empty()) {
+    return Fail(ErrorCode::kNotFound, "redirected", "", "{} answered {}: it redirects to {}", path,
+                answer.status, Quotable(answer.redirect));
+  }
   if (answer.status != 200) {
     return Fail(ErrorCode::kNotFound, ReasonOf(answer.status), "", "{} answered {}: {}", path,
                 answer.status, ErrorMessageOf(answer.body));
@@ -78,6 +82,8 @@ Result<std::string> OnlyModel(Fetcher* fetch) {
       error.message +=
           "; start the server, correct --base-url, or wait for it with --ready-check-timeout-sec "
           "600";
+    } else if (error.reason == "redirected") {
+      error.message += "; redirects are not followed: correct --base-url";
     } else if (error.reason == "no_access") {
       error.message += "; give the server's key with --api-key, --api-key-file or OPENAI_API_KEY";
     } else {
