@@ -24,4 +24,8 @@ std::vector<Chain> ChainsOf(const Workload& workload) {
   return chains;
 }
 
+bool HaveOwnTimes(const std::vector<Chain>& chains) {
+  return !chains.empty() && chains.back().at_s >= 0;
+}
+
 }  // namespace vivace::load

@@ -17,4 +17,7 @@ struct Chain {
 // In the order of the workload; a trace in the order of its times.
 std::vector<Chain> ChainsOf(const Workload& workload);
 
+// Whether chains, in their order, have times of their own: a trace.
+bool HaveOwnTimes(const std::vector<Chain>& chains);
+
 }  // namespace vivace::load

@@ -31,6 +31,8 @@ constexpr Definition kDefinitions[] = {
      "output tokens a second while at least 9 of 10 of the peak's requests were under way, from "
      "the end of the first that were: without the run's start and its tail; none where no more "
      "than those were sent"},
+    {"peak output tokens of a second",
+     "the most output tokens of completed requests in any one of the run's whole seconds"},
     {"goodput",
      "completed requests a second that kept every promise; a promise of ITL holds for the largest "
      "gap of a request; a failed request keeps none"},

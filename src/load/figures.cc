@@ -27,6 +27,7 @@ void CountFailure(const RequestRecord& record, std::map<std::string, int64_t>* f
 void CountOutcome(const RequestRecord& record, Figures* f) {
   if (record.outcome == Outcome::kNotRun) {
     ++f->not_run;
+    f->interrupted += record.sent_ns != 0;
   } else if (Completed(record)) {
     ++f->completed;
     f->input_tokens += record.prompt_tokens;
@@ -103,12 +104,12 @@ int64_t FirstWaveEnd(std::span<const RequestRecord> records,
   return end;
 }
 
-void FillSteadyState(std::span<const RequestRecord> records, Figures* f) {
+void FillSteadyState(std::span<const RequestRecord> records, std::span<const TokenEvent> events,
+                     Figures* f) {
   const auto steps = UnderWay(records);
   for (const auto& [at, count] : steps) f->peak_concurrency = std::max(f->peak_concurrency, count);
   const auto enough = static_cast<int32_t>(std::ceil(f->peak_concurrency * kSteadyShare));
   const int64_t wave_end = FirstWaveEnd(records, steps, enough);
-  const std::vector<TokenEvent> events = TokenEvents(records);
   size_t next = 0;
   double tokens = 0;
   int64_t ns = 0;
@@ -121,6 +122,23 @@ void FillSteadyState(std::span<const RequestRecord> records, Figures* f) {
   }
   f->steady_s = static_cast<double>(ns) / 1e9;
   if (ns > 0) f->steady_output_throughput = tokens / f->steady_s;
+}
+
+// Whole seconds after the first completed request was scheduled, as vLLM counts them.
+void FillPeakSecond(std::span<const RequestRecord> records, std::span<const TokenEvent> events,
+                    Figures* f) {
+  int64_t begin = std::numeric_limits<int64_t>::max(), second = -1;
+  for (const RequestRecord& r : records) {
+    if (Completed(r)) begin = std::min(begin, r.scheduled_ns);
+  }
+  double tokens = 0;
+  for (const TokenEvent& event : events) {
+    const int64_t at = (event.at - begin) / 1'000'000'000;
+    if (at != second) tokens = 0;
+    second = at;
+    tokens += event.tokens;
+    f->peak_second_tokens = std::max(f->peak_second_tokens, tokens);
+  }
 }
 
 double SendLagMs(const RequestRecord& sent) { return Millis(sent.sent_ns - sent.scheduled_ns); }
@@ -298,7 +316,9 @@ Figures ComputeFigures(std::span<const RequestRecord> records, std::span<const P
   f.itl_per_token = GapsPerToken(records);
   FillThroughput(&f);
   FillGoodput(records, promises, &f);
-  FillSteadyState(records, &f);
+  const std::vector<TokenEvent> events = TokenEvents(records);
+  FillSteadyState(records, events, &f);
+  FillPeakSecond(records, events, &f);
   Samples s = Collect(records, &f);
   if (f.duration_s > 0) {
     f.mean_concurrency = static_cast<double>(s.under_way_ns) / 1e9 / f.duration_s;

@@ -40,6 +40,7 @@ struct Promise {  // of --goodput and --slo: what of a request must be at most s
 
 struct Figures {
   int64_t requests = 0, completed = 0, failed = 0, not_run = 0;
+  int64_t interrupted = 0;                  // of those not run, sent and not waited for
   std::map<std::string, int64_t> failures;  // by reason
   double duration_s = 0;  // first scheduled to the last end; what was interrupted has none
   int64_t input_tokens = 0, output_tokens = 0, cached_tokens = 0;  // of completed requests
@@ -48,7 +49,8 @@ struct Figures {
   // While at least 9 of 10 places of the peak concurrency were taken, by later requests than the
   // first to take them; -1: never.
   double steady_output_throughput = -1;
-  double steady_s = 0;  // how long that was, together
+  double steady_s = 0;             // how long that was, together
+  double peak_second_tokens = -1;  // most output tokens in one of the run's seconds; -1: not known
   double goodput = -1;  // requests a second that keep every promise; -1: none was asked for
   double good_share = -1;
   double mean_concurrency = 0;  // sum of (last event - sent) / duration

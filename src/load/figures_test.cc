@@ -240,6 +240,15 @@ TEST(Figures, SteadyThroughputLeavesTheStartAndTheTailOut) {
   EXPECT_DOUBLE_EQ(f.output_throughput, 214 / 2.99);
 }
 
+TEST(Figures, ThePeakSecondIsOfWholeSeconds) {
+  // Seconds count from the first that was scheduled, at 500 ms: 2 tokens, then 3, then 1.
+  const std::vector<RequestRecord> records = {Completed(0, 500, {600, 1499, 1500, 1600}),
+                                              Completed(1, 900, {2499, 2500}),
+                                              Failed(2, 0, Outcome::kCut, "broke")};
+  EXPECT_DOUBLE_EQ(ComputeFigures(records, {}).peak_second_tokens, 3);
+  EXPECT_DOUBLE_EQ(ComputeFigures({}, {}).peak_second_tokens, -1);
+}
+
 TEST(Figures, OneWaveHasNoSteadyState) {
   const std::vector<RequestRecord> records = {Completed(0, 5, {10, 20}), Completed(1, 5, {10, 20})};
   const Figures f = ComputeFigures(records, {});

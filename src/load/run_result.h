@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "load/figures.h"
+#include "load/load_point.h"
 #include "load/record.h"
 
 namespace vivace::load {
@@ -25,15 +26,12 @@ struct ClientLoad {
   std::string why;
 };
 
-struct RunResult {
+struct RunResult : LoadPoint {
   std::string label;        // "c=8", "rate 4/s"
   std::string server_name;  // where runs of several servers stand together (report/servers.h)
   std::string base_url, endpoint, model;
   std::string workload;  // its name
   uint64_t seed = 0;
-  int32_t max_concurrency = 0;  // 0: unlimited
-  double request_rate = 0;      // a second; 0: as fast as the concurrency allows
-  double burstiness = 1;
   int64_t started_unix_ms = 0;
   int64_t started_ns = 0;  // on the records' clock, before the first arrival's gap; 0: not known
   double shared_prompts =

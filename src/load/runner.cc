@@ -23,9 +23,12 @@ constexpr double kMostCpu = 0.9;
 constexpr double kMostLagMs = 5, kLeastLagMs = 1;
 constexpr double kKeptRate = 0.95;
 
-int64_t MostConnections(const RunOptions& options, const Workload& workload) {
+// Places that were asked for must be there; an open loop seldom needs as many as it has requests.
+Result<std::unique_ptr<Session>> OpenSession(const Target& target, const RunOptions& options,
+                                             const Workload& workload) {
   const auto all = static_cast<int64_t>(workload.requests.size());
-  return options.max_concurrency > 0 ? std::min<int64_t>(options.max_concurrency, all) : all;
+  const int64_t places = std::min<int64_t>(options.max_concurrency, all);
+  return places > 0 ? Session::Create(target, places, places) : Session::Create(target, all, 1);
 }
 
 Workload WarmUps(const Workload& workload, int32_t count) {
@@ -146,15 +149,13 @@ void FillRequestRates(const RunOptions& options, const std::vector<RequestRecord
 
 void Describe(const LoadSettings& settings, const RunOptions& options, const Workload& workload,
               RunResult* result) {
+  static_cast<LoadPoint&>(*result) = options;
   result->label = options.label;
   result->base_url = WithoutUserInfo(settings.target.base_url);
   result->endpoint = settings.target.endpoint;
   result->model = settings.body.model;
   result->workload = workload.name;
   result->seed = workload.seed;
-  result->max_concurrency = options.max_concurrency;
-  result->request_rate = options.request_rate;
-  result->burstiness = options.burstiness;
   result->promises = options.promises;
   result->environment = options.environment;
   result->shared_prompts = SharedPrompts(workload);
@@ -180,7 +181,7 @@ Status CheckWorkload(const BodyWriter& body, const RunOptions& options, const Wo
 }  // namespace
 
 Result<BodyOptions> Prepare(const LoadSettings& settings, const PlannedRequest& like) {
-  VIVACE_ASSIGN(const auto session, Session::Create(settings.target, 1));
+  VIVACE_ASSIGN(const auto session, Session::Create(settings.target, 1, 1));
   return Probe(session.get(), settings.body, like,
                {.ready_timeout_s = settings.ready_timeout_s,
                 .request_timeout_s = settings.request_timeout_s,
@@ -194,8 +195,7 @@ Result<RunResult> Run(const LoadSettings& settings, const RunOptions& options,
   }
   VIVACE_ASSIGN(const BodyWriter body, BodyWriter::Create(settings.body));
   VIVACE_RETURN_IF_ERROR(CheckWorkload(body, options, workload));
-  VIVACE_ASSIGN(const auto session,
-                Session::Create(settings.target, MostConnections(options, workload)));
+  VIVACE_ASSIGN(const auto session, OpenSession(settings.target, options, workload));
   RunResult result;
   Describe(settings, options, workload, &result);
   Dispatcher dispatcher(session.get(), body, workload, options.arrivals_s,
@@ -230,6 +230,8 @@ Result<RunResult> Run(const LoadSettings& settings, const RunOptions& options,
   result.records = dispatcher.TakeRecords();
   result.figures = ComputeFigures(result.records, result.promises);
   times.ttft_p50_ms = result.figures.ttft_ms.p50;
+  times.connections = session->connections();
+  times.waited = dispatcher.waited_for_connections();
   FillRequestRates(options, result.records, start_ns, &times);
   result.client = JudgeClient(times);
   return result;
@@ -241,7 +243,12 @@ ClientLoad JudgeClient(const ClientTimes& times) {
   load.loop_lag_p99_ms = times.loop_lag_p99_ms;
   // Below a millisecond a machine that does anything else is as late as that.
   const double most_lag_ms = std::clamp(times.ttft_p50_ms * kLagOfTtft, kLeastLagMs, kMostLagMs);
-  if (times.wanted_rate > 0 && times.sent_rate < kKeptRate * times.wanted_rate) {
+  if (times.waited > 0) {
+    load.why = fmt::format(
+        "{} requests waited for a connection, of which this process may have {} at once (ulimit "
+        "-n); raise that limit, or say with --max-concurrency how many there are to be",
+        times.waited, times.connections);
+  } else if (times.wanted_rate > 0 && times.sent_rate < kKeptRate * times.wanted_rate) {
     load.why = fmt::format(
         "requests were due at {:.4g} a second and sent at {:.4g}; lower --request-rate, or share "
         "it "

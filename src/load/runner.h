@@ -37,14 +37,12 @@ struct LiveFigures {
   double elapsed_s = 0;
 };
 
-struct RunOptions {
+struct RunOptions : LoadPoint {  // of it only max_concurrency is heeded; the rest is for reports
   std::string label;
   std::vector<double> arrivals_s;  // of each chain (ChainsOf), ascending; empty: a closed loop,
                                    // or the times of a trace
-  int32_t max_concurrency = 0;     // 0: unlimited
-  double request_rate = 0, burstiness = 1;  // for the report
-  int32_t num_warmups = 0;                  // sent and ended before the run begins
-  double drain_timeout_s = 0;  // after the last request was due; 0: until all have ended
+  int32_t num_warmups = 0;         // sent and ended before the run begins
+  double drain_timeout_s = 0;      // after the last request was due; 0: until all have ended
   bool sample_server = true;
   std::vector<Promise> promises;
   std::map<std::string, std::string> environment;
@@ -63,6 +61,7 @@ struct ClientTimes {
   double loop_lag_p99_ms = 0;             // of its beats: a share of the time
   double send_lag_p99_ms = 0;             // of requests in an open loop
   double wanted_rate = 0, sent_rate = 0;  // of requests in an open loop; 0: not to be judged
+  int64_t connections = 0, waited = 0;    // there may be so many; requests that waited for one
 };
 ClientLoad JudgeClient(const ClientTimes& facts);
 

@@ -275,6 +275,7 @@ TEST(Runner, AStopKeepsWhatThereIs) {
   EXPECT_EQ(run.note, "interrupted");
   EXPECT_EQ(run.figures.completed, 2);
   EXPECT_EQ(run.figures.not_run, 3);
+  EXPECT_EQ(run.figures.interrupted, 1);
   EXPECT_GT(run.records[2].sent_ns, 0);
   EXPECT_EQ(run.records[4].sent_ns, 0);
 }
@@ -408,6 +409,13 @@ TEST(Runner, AnAnswerWithoutEndIsEnded) {
 
 // ---- Before a run ----
 
+TEST(Prepare, AFirstAnswerWithoutEndIsEnded) {
+  const SimThread sim({.faults = {.endless_every = 1}});
+  const auto body = Prepare(SettingsOf(sim.target()), Words(1, 1).requests[0]);
+  ASSERT_FALSE(body);
+  EXPECT_THAT(body.error().message, HasSubstr("the stream does not end"));
+}
+
 TEST(Prepare, ASlowStartIsWaitedFor) {
   const SimThread sim({.slow_start_s = 0.4});
   LoadSettings settings = SettingsOf(sim.target());
@@ -456,6 +464,8 @@ TEST(JudgeClient, SaysWhatSlowedTheRunDown) {
   EXPECT_THAT(JudgeClient({.wanted_rate = 1'000, .sent_rate = 900}).why, HasSubstr("1000"));
   EXPECT_FALSE(JudgeClient({.wanted_rate = 1'000, .sent_rate = 990}).bottleneck);
   EXPECT_TRUE(JudgeClient({.ttft_p50_ms = 100, .send_lag_p99_ms = 1.5}).bottleneck);
+  EXPECT_THAT(JudgeClient({.connections = 32, .waited = 5}).why,
+              HasSubstr("5 requests waited for a connection, of which this process may have 32"));
   EXPECT_FALSE(JudgeClient({.ttft_p50_ms = 200, .send_lag_p99_ms = 1.5}).bottleneck);
 }
 

@@ -70,9 +70,16 @@ std::vector<std::string> Warnings(const RunResult& run) {
   if (run.partial) {
     std::string text =
         fmt::format("the run ended early ({})", run.note.empty() ? "stopped" : run.note);
-    if (f.not_run > 0)
-      text += fmt::format(": {} of {} requests were not run", f.not_run, f.requests);
+    if (const int64_t unsent = f.not_run - f.interrupted; unsent > 0) {
+      text += fmt::format(": {} of {} requests were never sent", unsent, f.requests);
+    }
     out.push_back(std::move(text));
+  }
+  if (f.interrupted > 0) {
+    out.push_back(fmt::format(
+        "{} of {} requests were sent and interrupted before they ended: no figure has them, and "
+        "those that take longest are among them",
+        f.interrupted, f.requests));
   }
   if (f.failed > 0 && f.completed > 0 && f.failed <= kMostFailures * EndedRequests(f)) {
     out.push_back(fmt::format("{} of {} requests failed; most often: {}", f.failed,

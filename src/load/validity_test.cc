@@ -63,6 +63,19 @@ TEST(Warnings, SayWhatAReaderWouldTripOver) {
   EXPECT_THAT(warnings, Contains(HasSubstr("no usage for 1 requests")));
 }
 
+TEST(Warnings, WhatWasInterruptedIsApartFromWhatWasNeverSent) {
+  RunResult run = MakeRun({.requests = 4});
+  run.records.push_back(Failed(4, 1000, Outcome::kNotRun, "interrupted"));
+  run.records.push_back(Failed(5, 1000, Outcome::kNotRun, "interrupted"));
+  run.records.back().sent_ns = run.records.back().ended_ns = 0;
+  run.figures = ComputeFigures(run.records, {});
+  run.partial = true;
+  run.note = "interrupted";
+  EXPECT_THAT(Warnings(run), Contains(HasSubstr("1 of 6 requests were never sent")));
+  EXPECT_THAT(Warnings(run),
+              Contains(HasSubstr("1 of 6 requests were sent and interrupted before they ended")));
+}
+
 TEST(Warnings, PromptsThatTheServerKnewFromBefore) {
   RunResult run = MakeRun({.requests = 200});
   run.shared_prompts = 0.3;

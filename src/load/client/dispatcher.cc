@@ -6,17 +6,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/limits.h"
 
 namespace vivace::load {
-namespace {
-
-// More events than this many times max_tokens, and some, is a stream that does not end.
-constexpr int64_t kEventsPerToken = 2;
-constexpr int64_t kSpareEvents = 256;
-
-}  // namespace
-
 Dispatcher::Dispatcher(Session* session, const BodyWriter& body, const Workload& workload,
                        std::span<const double> arrivals_s, Options options)
     : session_(session),
@@ -26,8 +17,7 @@ Dispatcher::Dispatcher(Session* session, const BodyWriter& body, const Workload&
       options_(std::move(options)),
       chains_(ChainsOf(workload)),
       chains_left_(chains_.size()) {
-  const bool is_trace = !chains_.empty() && chains_.back().at_s >= 0;
-  closed_loop_ = arrivals_s_.empty() && !is_trace && options_.max_concurrency > 0;
+  closed_loop_ = arrivals_s_.empty() && !HaveOwnTimes(chains_) && options_.max_concurrency > 0;
   MakeRecords();
 }
 
@@ -80,6 +70,7 @@ void Dispatcher::OnArrival() {
     Begin(due.chain, due.scheduled_ns);
   } else {
     waiting_.push_back(due);
+    waited_for_connections_ += options_.max_concurrency == 0;
   }
 }
 
@@ -109,11 +100,6 @@ void Dispatcher::Begin(const Chain* chain, int64_t scheduled_ns) {
   SendTurn(active_.back().get(), scheduled_ns);
 }
 
-int64_t Dispatcher::MostEvents(const PlannedRequest& request) const {
-  if (!body_.sets_length() || request.output_tokens <= 0) return limits::kMaxLoadEvents;
-  return std::min(limits::kMaxLoadEvents, kEventsPerToken * request.output_tokens + kSpareEvents);
-}
-
 void Dispatcher::SendTurn(Active* active, int64_t scheduled_ns) {
   const size_t index = active->chain->requests[active->turn];
   const PlannedRequest& request = workload_.requests[index];
@@ -124,8 +110,9 @@ void Dispatcher::SendTurn(Active* active, int64_t scheduled_ns) {
       .body = body_.Write(request, active->turn == 0 ? nullptr : &active->history),
       .id = options_.id_prefix.empty() ? "" : fmt::format("{}{}", options_.id_prefix, index),
       .timeout_s = options_.request_timeout_s,
-      .options = {
-          .keep_text = goes_on, .max_events = MostEvents(request), .live_tokens = &live_tokens_}};
+      .options = {.keep_text = goes_on,
+                  .max_events = body_.MostEvents(request),
+                  .live_tokens = &live_tokens_}};
   active->transfer->Send(std::move(sent), &record, [this, active] { OnAnswer(active); });
 }
 

@@ -40,6 +40,9 @@ class Dispatcher {
   // `reason`.
   void Stop(const std::string& reason, Outcome under_way);
 
+  // Requests that waited for a connection, because there may be no more of them (Session).
+  int64_t waited_for_connections() const { return waited_for_connections_; }
+
   // The next request is due at no known time any more: all were sent, or wait for a place.
   bool all_due() const { return next_chain_ == chains_.size(); }
 
@@ -67,7 +70,8 @@ class Dispatcher {
   int64_t DueOf(double at_s) const;
   double ArrivalOf(size_t chain) const;
   bool HasPlace() const {
-    return options_.max_concurrency == 0 || running() < options_.max_concurrency;
+    return running() < session_->connections() &&
+           (options_.max_concurrency == 0 || running() < options_.max_concurrency);
   }
   void ArmArrival();
   void OnArrival();
@@ -77,7 +81,6 @@ class Dispatcher {
   void OnAnswer(Active* active);
   void EndChain(Active* active, int64_t ended_ns);
   void LeaveOut(const Chain& chain, size_t from_turn, const std::string& reason);
-  int64_t MostEvents(const PlannedRequest& request) const;
 
   Session* const session_;
   const BodyWriter& body_;
@@ -94,6 +97,7 @@ class Dispatcher {
   std::vector<std::unique_ptr<Active>> active_;
   EventLoop::TimerKey arrival_{};
   int64_t completed_ = 0, failed_ = 0, live_tokens_ = 0;
+  int64_t waited_for_connections_ = 0;
 };
 
 }  // namespace vivace::load

@@ -13,26 +13,31 @@ constexpr int64_t kOtherDescriptors = 64;
 constexpr int kFewKept = 16;
 constexpr int kMostMissed = 100'000;  // beats counted after one stall, or a night asleep
 
-Status MakeRoom(int64_t connections) {
+// How many of `connections` there is room for.
+Result<int64_t> MakeRoom(int64_t connections, int64_t least) {
   rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return connections;
   const auto wanted = static_cast<rlim_t>(connections + kOtherDescriptors);
-  if (files.rlim_cur >= wanted) return {};
+  if (files.rlim_cur >= wanted) return connections;
   const rlim_t hard = files.rlim_max;
   files.rlim_cur = std::min(wanted, hard);
   setrlimit(RLIMIT_NOFILE, &files);
-  if (hard >= wanted) return {};
+  if (hard >= wanted) return connections;
+  const int64_t room = static_cast<int64_t>(hard) - kOtherDescriptors;
+  if (room >= least) return room;
   return Fail(ErrorCode::kResourceExhausted, "too_few_files", "max-concurrency",
-              "up to {} connections at once need as many open files, and this process may have {} "
-              "(ulimit -n): lower --max-concurrency, or --num-prompts where there is none",
-              connections, hard);
+              "{} connections at once and the program itself need {} open files, and this process "
+              "may have {}: raise the limit (ulimit -n {}), or lower --max-concurrency",
+              least, least + kOtherDescriptors, hard, least + kOtherDescriptors);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::Create(const Target& target, int64_t connections) {
-  VIVACE_RETURN_IF_ERROR(MakeRoom(connections));
+Result<std::unique_ptr<Session>> Session::Create(const Target& target, int64_t connections,
+                                                 int64_t least) {
+  VIVACE_ASSIGN(connections, MakeRoom(connections, least));
   std::unique_ptr<Session> session(new Session(target));
+  session->connections_ = connections;
   VIVACE_ASSIGN(session->loop_, EventLoop::Create());
   const int64_t kept = std::clamp<int64_t>(connections + 1, kFewKept, 1 << 20);
   VIVACE_ASSIGN(session->driver_, CurlDriver::Create(session->loop_.get(), static_cast<int>(kept)));

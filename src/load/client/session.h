@@ -15,13 +15,16 @@ namespace vivace::load {
 
 class Session {
  public:
-  // `connections`: how many there may be at once; the limit of open files is raised for them, and
-  // an error says where it cannot be.
-  static Result<std::unique_ptr<Session>> Create(const Target& target, int64_t connections);
+  // `connections`: how many there are to be at once, `least`: what will do. The limit of open files
+  // is raised for them, and an error says where it cannot be.
+  static Result<std::unique_ptr<Session>> Create(const Target& target, int64_t connections,
+                                                 int64_t least);
 
   const Target& target() const { return target_; }
   EventLoop* loop() { return loop_.get(); }
   CurlDriver* driver() { return driver_.get(); }
+  // How many there may be at once.
+  int64_t connections() const { return connections_; }
 
   // A transfer that is not busy, until it is given back.
   Transfer* Acquire();
@@ -31,6 +34,7 @@ class Session {
   explicit Session(const Target& target) : target_(target) {}
 
   const Target target_;
+  int64_t connections_ = 0;
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<CurlDriver> driver_;
   std::vector<std::unique_ptr<Transfer>> transfers_;

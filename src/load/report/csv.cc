@@ -36,10 +36,17 @@ std::string CsvMember(const Figures& figures, const FigureField& field) {
       field.member);
 }
 
+std::string RampCells(const LoadPoint& load) {
+  const bool ramps = load.ramp != ArrivalOptions::Ramp::kNone;
+  return fmt::format("{},{},{},{}", Name(load.ramp), ramps ? Number(load.ramp_from) : "",
+                     ramps ? Number(load.ramp_to) : "", load.own_times);
+}
+
 std::string Header() {
   std::string out =
       "label,model_id,base_url,endpoint,workload,seed,max_concurrency,request_rate,"
-      "burstiness,valid,invalid_because";
+      "burstiness,ramp_up_strategy,ramp_up_start_rps,ramp_up_end_rps,own_times,valid,invalid_"
+      "because";
   for (const FigureField& field : FigureFields()) out += fmt::format(",{}", field.name);
   for (const LatencyField& latency : LatencyFields()) {
     out += fmt::format(",n_{}", latency.name);
@@ -51,11 +58,11 @@ std::string Header() {
 std::string CsvRow(const RunResult& run) {
   const auto why = InvalidBecause(run);
   std::string out =
-      fmt::format("{},{},{},{},{},{},{},{},{},{},{}", CsvQuoted(run.label), CsvQuoted(run.model),
+      fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", CsvQuoted(run.label), CsvQuoted(run.model),
                   CsvQuoted(run.base_url), CsvQuoted(run.endpoint), CsvQuoted(run.workload),
                   run.seed, run.max_concurrency > 0 ? fmt::to_string(run.max_concurrency) : "",
                   run.request_rate > 0 ? Number(run.request_rate) : "inf", Number(run.burstiness),
-                  why.empty(), CsvQuoted(fmt::format("{}", fmt::join(why, "; "))));
+                  RampCells(run), why.empty(), CsvQuoted(fmt::format("{}", fmt::join(why, "; "))));
   for (const FigureField& field : FigureFields()) out += "," + CsvMember(run.figures, field);
   for (const LatencyField& latency : LatencyFields()) {
     const Distribution& d = run.figures.*latency.member;

@@ -154,6 +154,10 @@ void ReadSettings(const ObjectReader& in, RunResult* run) {
   const double rate = in.Number("request_rate", 0);
   run->request_rate = std::isfinite(rate) ? rate : 0;
   run->burstiness = in.Number("burstiness", 1);
+  run->ramp = RampNamed(in.Text("ramp_up_strategy"));
+  run->ramp_from = in.Number("ramp_up_start_rps", 0);
+  run->ramp_to = in.Number("ramp_up_end_rps", 0);
+  run->own_times = in.Bool("own_times");
   run->started_unix_ms = in.Int("started_unix_ms", 0);
   run->started_ns = in.Int("started_ns", 0);
   run->shared_prompts = in.Number("shared_prompts", 1);
@@ -316,12 +320,7 @@ void CompleteFromRecords(bool has_starts, RunResult* run) {
   f.mean_concurrency = of_records.mean_concurrency;
   f.steady_s = of_records.steady_s;
   f.steady_output_throughput = of_records.steady_output_throughput;
-}
-
-std::string LabelOf(const RunResult& run) {
-  if (run.max_concurrency > 0) return fmt::format("c={}", run.max_concurrency);
-  if (run.request_rate > 0) return fmt::format("rate {:g}/s", run.request_rate);
-  return "all at once";
+  if (f.peak_second_tokens < 0) f.peak_second_tokens = of_records.peak_second_tokens;
 }
 
 Result<RunResult> ReadRun(const object& from) {

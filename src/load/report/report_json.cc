@@ -44,6 +44,12 @@ void Settings(JsonWriter& json, const RunResult& run) {
                                                           : json.Text("inf");
   json.Key("burstiness");
   std::isfinite(run.burstiness) ? json.Number(run.burstiness) : json.Text("inf");
+  if (run.ramp != ArrivalOptions::Ramp::kNone) {
+    json.Key("ramp_up_strategy").Text(Name(run.ramp));
+    json.Key("ramp_up_start_rps").Number(run.ramp_from);
+    json.Key("ramp_up_end_rps").Number(run.ramp_to);
+  }
+  json.Key("own_times").Bool(run.own_times);
 }
 
 void AddMember(JsonWriter& json, const Figures& figures, const FigureField& field) {
