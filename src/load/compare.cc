@@ -163,7 +163,15 @@ void CompareLatency(const ComparedLatency& latency, const std::vector<const RunR
   }
 }
 
-// What completed in each slice of the run's time, per second; empty where the records do not say.
+// What of a rate one completed request is.
+double AmountOf(const RequestRecord& r, Of of, std::span<const Promise> promises) {
+  if (of == Of::kOutputTokens) return r.output_tokens;
+  return of == Of::kRequests || KeepsPromises(r, promises) ? 1 : 0;
+}
+
+// What was done in each slice of the run's time, per second; empty where the records do not say. A
+// request's part is spread over its chunks: a closed loop completes in waves, and how many ends of
+// waves fall into a slice tells nothing of the server.
 std::vector<double> Slices(const RunResult& run, Of of, std::span<const Promise> promises) {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
   for (const RequestRecord& r : run.records) {
@@ -181,12 +189,9 @@ std::vector<double> Slices(const RunResult& run, Of of, std::span<const Promise>
   };
   for (const RequestRecord& r : run.records) {
     if (r.outcome != Outcome::kCompleted) continue;
-    if (of == Of::kRequests || (of == Of::kGoodRequests && KeepsPromises(r, promises))) {
-      add(r.ended_ns, 1);
-    } else if (of == Of::kOutputTokens && !r.chunk_ns.empty()) {
-      const double each = static_cast<double>(r.output_tokens) / r.chunk_ns.size();
-      for (int64_t at : r.chunk_ns) add(at, each);
-    }
+    const double amount = AmountOf(r, of, promises);
+    if (r.chunk_ns.empty()) add(r.ended_ns, amount);
+    for (const int64_t at : r.chunk_ns) add(at, amount / static_cast<double>(r.chunk_ns.size()));
   }
   for (double& slice : slices) slice *= kSlices / seconds;
   return slices;
@@ -251,8 +256,10 @@ class Warner {
 std::string Limit(const RunResult& r) {
   return r.max_concurrency > 0 ? fmt::to_string(r.max_concurrency) : "unlimited";
 }
-std::string RateText(const RunResult& r) {
-  return r.request_rate > 0 ? fmt::format("{:g}/s", r.request_rate) : "unlimited";
+std::string RateOf(const RunResult& r) {
+  const std::string rate = RateText(r);
+  if (rate.empty()) return "unlimited";
+  return r.burstiness == 1 ? rate : fmt::format("{} of burstiness {:g}", rate, r.burstiness);
 }
 
 std::vector<std::string> WhyNotComparable(const std::vector<std::string>& names,
@@ -275,7 +282,7 @@ std::vector<std::string> WhyNotComparable(const std::vector<std::string>& names,
     warn.Differ(names[i], "model", base.model, run.model);
     warn.Differ(names[i], "workload", base.workload, run.workload);
     warn.Differ(names[i], "maximum concurrency", Limit(base), Limit(run));
-    warn.Differ(names[i], "request rate", RateText(base), RateText(run));
+    warn.Differ(names[i], "request rate", RateOf(base), RateOf(run));
     if (!SamePromises(base, run)) {
       warn.Say(fmt::format("{}: the promise differs: goodputs are of different things", names[i]));
     }
@@ -312,10 +319,17 @@ ComparedRun CompareRuns(const std::vector<std::string>& names,
   return compared;
 }
 
-const RunResult* Labelled(const std::vector<RunResult>& runs, const std::string& label) {
-  const auto found =
-      std::find_if(runs.begin(), runs.end(), [&](const RunResult& r) { return r.label == label; });
-  return found == runs.end() ? nullptr : &*found;
+// The run that is labelled as runs[at] of `like`: of several the one in the same order.
+const RunResult* Labelled(const std::vector<RunResult>& runs, const std::vector<RunResult>& like,
+                          size_t at) {
+  const std::string& label = like[at].label;
+  const auto is_alike = [&](const RunResult& r) { return r.label == label; };
+  auto before =
+      std::count_if(like.begin(), like.begin() + static_cast<std::ptrdiff_t>(at), is_alike);
+  for (const RunResult& run : runs) {
+    if (is_alike(run) && before-- == 0) return &run;
+  }
+  return nullptr;
 }
 
 std::string Labels(const std::vector<RunResult>& runs) {
@@ -344,10 +358,11 @@ Result<Comparison> Compare(const std::vector<std::string>& names,
   comparison.options = options;
   const bool single = std::all_of(reports.begin(), reports.end(),
                                   [](const auto& runs) { return runs.size() == 1; });
-  for (const RunResult& run : reports[0]) {
+  for (size_t at = 0; at < reports[0].size(); ++at) {
+    const RunResult& run = reports[0][at];
     std::vector<const RunResult*> runs = {&run};
     for (size_t i = 1; i < reports.size(); ++i) {
-      const RunResult* other = single ? &reports[i][0] : Labelled(reports[i], run.label);
+      const RunResult* other = single ? &reports[i][0] : Labelled(reports[i], reports[0], at);
       if (other == nullptr) {
         comparison.warnings.push_back(
             fmt::format("\"{}\" is in {} and not in {}: left out", run.label, names[0], names[i]));

@@ -2,12 +2,12 @@
 //
 // A figure's ratio to the first report has a percentile bootstrap interval (Efron 1979): latencies
 // resample requests in blocks of neighbours in time (the same ones of both runs where both sent the
-// same requests: paired), rates resample slices of time, so that neighbours that share a queue or a
-// step stay together. "No difference" is
-// said when the interval holds 1, or when the difference is below `least`. The intervals know how
-// requests vary within a run; how one run varies from the next only repeats can tell, and the
-// report says so.
-// Cost: bounded by kMaxBootstrapWork however long the runs; pure and seeded.
+// same requests: paired), rates resample slices of time, a request's part in
+// them spread over its chunks, so that neighbours that share a queue or a step stay together. "No
+// difference" is said when the interval holds 1, or when the difference is below `least`. The
+// intervals know how requests vary within a run; how one run varies from the next only repeats can
+// tell, and the report says so. Cost: bounded by kMaxBootstrapWork however long the runs; pure and
+// seeded.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +64,9 @@ struct Comparison {
   CompareOptions options;
 };
 
-// `reports` are at least two, each with its runs. Runs are matched by label; where each report has
-// one run, those are compared whatever their labels. Fails if nothing matches.
+// `reports` are at least two, each with its runs. Runs are matched by label, those that
+// are labelled alike in their order; where each report has one run, those are compared whatever
+// their labels. Fails if nothing matches.
 Result<Comparison> Compare(const std::vector<std::string>& names,
                            const std::vector<std::vector<RunResult>>& reports,
                            const CompareOptions& options);

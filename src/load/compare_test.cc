@@ -181,6 +181,28 @@ TEST(Compare, ThroughputIsBetterWhereItIsHigher) {
   EXPECT_EQ(Value(Compared(fast, slow), "request throughput").verdict, Verdict::kWorse);
 }
 
+// A closed loop of equal requests completes in waves, and slices of time cut between them.
+TEST(Compare, RequestsThatCompleteInWavesAreRatesAsTheirTokensAre) {
+  const RunShape shape = {
+      .requests = 160, .tokens = 20, .ttft_ms = 50, .tpot_ms = 10, .spread = 0.001};
+  RunShape slower = shape;
+  slower.ttft_ms = 55;
+  slower.tpot_ms = 11;
+  RunResult a = MakeRun(shape), b = MakeRun(slower);
+  for (RunResult* run : {&a, &b}) {
+    run->promises = {{Promise::What::kTtft, 1'000}};
+    run->figures = ComputeFigures(run->records, run->promises);
+  }
+  const Comparison comparison = Compared(a, b);
+  const ComparedValue tokens = Value(comparison, "output throughput");
+  for (const char* rate : {"request throughput", "goodput"}) {
+    const ComparedValue& requests = Value(comparison, rate);
+    EXPECT_EQ(requests.verdict, Verdict::kWorse) << rate;
+    EXPECT_NEAR(requests.low, tokens.low, 1e-9) << rate;
+    EXPECT_NEAR(requests.high, tokens.high, 1e-9) << rate;
+  }
+}
+
 TEST(Compare, DifferencesThatDoNotMatterAreNone) {
   const RunResult a = MakeRun({.requests = 200, .spread = 0.001, .seed = 1});
   const RunResult b = MakeRun({.requests = 200, .ttft_ms = 60.3, .spread = 0.001, .seed = 1});
@@ -259,6 +281,42 @@ TEST(Compare, MatchesRunsByTheirLabels) {
   const auto nothing = Compare({"a", "b"}, {{first[0], first[0]}, {second[1]}}, kFast);
   ASSERT_FALSE(nothing.has_value());
   EXPECT_THAT(nothing.error().message, HasSubstr("no run in common"));
+}
+
+TEST(Compare, RunsThatAreCalledAlikeAreMatchedInTheirOrder) {
+  std::vector<RunResult> runs = {MakeRun({.concurrency = 1, .requests = 120}),
+                                 MakeRun({.concurrency = 4, .requests = 120}),
+                                 MakeRun({.concurrency = 8, .requests = 120})};
+  for (RunResult& run : runs) run.label = "rate 1 to 9/s";
+  const auto same = Compare({"a", "a"}, {runs, runs}, kFast);
+  ASSERT_TRUE(same.has_value());
+  ASSERT_EQ(same->runs.size(), 3u);
+  for (const ComparedRun& run : same->runs) {
+    for (const ComparedFigure& figure : run.figures) {
+      EXPECT_DOUBLE_EQ(figure.others[0].ratio, 1) << figure.name;
+    }
+  }
+  const auto fewer = Compare({"a", "b"}, {runs, {runs[0], runs[1]}}, kFast);
+  ASSERT_TRUE(fewer.has_value());
+  EXPECT_EQ(fewer->runs.size(), 2u);
+  EXPECT_THAT(fewer->warnings, Contains(HasSubstr("not in b: left out")));
+}
+
+TEST(Compare, OtherRampsAndOtherArrivalsAreOtherLoads) {
+  RunResult linear = MakeRun({.requests = 120});
+  linear.ramp = ArrivalOptions::Ramp::kLinear;
+  linear.ramp_from = 1;
+  linear.ramp_to = 9;
+  RunResult exponential = linear, bursty = linear, trace = MakeRun({.requests = 120});
+  exponential.ramp = ArrivalOptions::Ramp::kExponential;
+  bursty.burstiness = 0.5;
+  trace.own_times = true;
+  EXPECT_THAT(Compared(linear, exponential).runs[0].warnings,
+              Contains("b.json: request rate differs: 1 to 9/s linear against 1 to 9/s "
+                       "exponential"));
+  EXPECT_THAT(Compared(linear, bursty).runs[0].warnings, Contains(HasSubstr("burstiness 0.5")));
+  EXPECT_THAT(Compared(linear, trace).runs[0].warnings,
+              Contains(HasSubstr("against each at its own time")));
 }
 
 TEST(Compare, ThreeReportsAndTheirTexts) {
