@@ -22,7 +22,6 @@ namespace vivace::load {
 namespace {
 
 constexpr size_t kWaterfallRows = 150;
-constexpr size_t kShortLabel = 40;
 
 std::string E(std::string_view text) { return EscapeMarkup(text); }
 
@@ -34,7 +33,8 @@ std::string Date(int64_t unix_ms) {
 
 class Page {
  public:
-  explicit Page(const std::vector<RunResult>& runs) : runs_(runs), servers_(ByServer(runs)) {}
+  explicit Page(const std::vector<RunResult>& runs)
+      : runs_(runs), servers_(ByServer(runs)), labels_(ShortLabels(runs)) {}
 
   std::string Make() {
     Head();
@@ -110,11 +110,11 @@ class Page {
       size_t runs = 0;
     };
     std::vector<Said> said;
-    for (const RunResult& run : runs_) {
-      for (const std::string& sentence : of(run)) {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      for (const std::string& sentence : of(runs_[i])) {
         auto same = std::ranges::find(said, sentence, &Said::sentence);
         if (same == said.end()) same = said.insert(same, {.sentence = sentence, .who = ""});
-        same->who += (same->who.empty() ? "" : ", ") + Printable(FullLabel(run), kShortLabel);
+        same->who += (same->who.empty() ? "" : ", ") + labels_[i];
         same->runs += 1;
       }
     }
@@ -208,8 +208,7 @@ class Page {
     const bool invalid = !InvalidBecause(run).empty();
     Put("<tr><th scope=\"row\"><a href=\"#run{}\">{}</a>{}</th><td class=\"edge\">{}</td>"
         "<td{}>{}</td>",
-        i, E(Printable(FullLabel(run), kShortLabel)),
-        invalid ? " <span class=\"flag\">invalid</span>" : "", f.completed,
+        i, E(labels_[i]), invalid ? " <span class=\"flag\">invalid</span>" : "", f.completed,
         f.failed > 0 ? " class=\"flag\"" : "", f.failed);
     Put("<td class=\"edge\">{}</td><td>{}</td><td>{}</td>", Figure(f.request_throughput),
         Figure(f.output_throughput), Figure(OfN(f.tpot_ms, 1e3 / f.tpot_ms.mean)));
@@ -297,8 +296,8 @@ class Page {
       const Figures& f = runs_[i].figures;
       Put("<details id=\"run{}\"{}><summary>{} <span class=\"muted\">{} requests in {} s, peak {} "
           "under way</span></summary>\n",
-          i, i == 0 ? " open" : "", E(Printable(FullLabel(runs_[i]), kShortLabel)), f.requests,
-          Figure(f.duration_s), f.peak_concurrency);
+          i, i == 0 ? " open" : "", E(labels_[i]), f.requests, Figure(f.duration_s),
+          f.peak_concurrency);
       RunDetails(runs_[i]);
       Put("</details>\n");
     }
@@ -363,7 +362,10 @@ class Page {
       return r.max_concurrency > 0 ? fmt::to_string(r.max_concurrency) : "unlimited";
     });
     row("request rate", [](const RunResult& r) {
-      return r.request_rate > 0 ? Figure(r.request_rate) + "/s" : "as fast as the places allow";
+      const std::string rate = RateText(r);
+      return !rate.empty()           ? rate
+             : r.max_concurrency > 0 ? "as fast as the places allow"
+                                     : "all at once";
     });
     row("promise", [](const RunResult& r) {
       std::string text;
@@ -400,6 +402,7 @@ class Page {
 
   const std::vector<RunResult>& runs_;
   const std::vector<ServerRuns> servers_;
+  const std::vector<std::string> labels_;  // of the runs
   std::string out_;
 };
 

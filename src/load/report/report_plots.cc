@@ -14,20 +14,18 @@ namespace {
 
 constexpr size_t kCurvePoints = 300;
 constexpr double kWideSpread = 12;  // slowest over the least median: the axis becomes logarithmic
-constexpr size_t kLabelBytes = 40;
+constexpr size_t kPointLabel = 40;  // characters
 
 double PerUser(const RunResult& run) {
   const Distribution& tpot = run.figures.tpot_ms;
   return tpot.n > 0 && tpot.mean > 0 ? 1e3 / tpot.mean : NAN;
 }
 
-// Beside points of a series that names the server, and where nothing else does.
-std::string PointLabel(const RunResult& run) { return Printable(run.label, kLabelBytes); }
-std::string Label(const RunResult& run) { return Printable(FullLabel(run), kLabelBytes); }
+// Beside points of a series that names the server.
+std::string PointLabel(const RunResult& run) { return CutInMiddle(run.label, kPointLabel); }
 
 std::string SeriesName(const ServerRuns& server, std::string_view what) {
-  return server.name.empty() ? std::string(what)
-                             : fmt::format("{} {}", Printable(server.name, kLabelBytes), what);
+  return server.name.empty() ? std::string(what) : fmt::format("{} {}", server.short_name, what);
 }
 
 // A latency's p50 and p99 against output throughput, a server's runs in their order: a curve that
@@ -40,6 +38,7 @@ std::string LatencyAgainstThroughput(const std::vector<RunResult>& runs, std::st
   double low = 0, high = 0;
   size_t points = 0;
   int color = 0;
+  const std::vector<std::string> labels = ShortLabels(runs);
   for (const ServerRuns& server : ByServer(runs)) {
     PlotSeries p99{.name = SeriesName(server, "p99"), .points = {}, .color = color + 1};
     PlotSeries p50{.name = SeriesName(server, "p50"), .points = {}, .color = color};
@@ -50,7 +49,7 @@ std::string LatencyAgainstThroughput(const std::vector<RunResult>& runs, std::st
       if (d.n == 0) continue;
       const double x = run.figures.output_throughput;
       const auto title = [&](const char* stat, double y) {
-        return fmt::format("{}: {} {} {} ms at {} tokens/s", Label(run), stat, name, Figure(y),
+        return fmt::format("{}: {} {} {} ms at {} tokens/s", labels[i], stat, name, Figure(y),
                            Figure(x));
       };
       p99.points.push_back({x, d.p99, "", title("p99", d.p99)});
@@ -68,11 +67,18 @@ std::string LatencyAgainstThroughput(const std::vector<RunResult>& runs, std::st
   return SvgPlot(plot);
 }
 
-std::vector<const RunResult*> Curves(const std::vector<RunResult>& runs) {
-  std::vector<const RunResult*> some;
+struct Curve {
+  const RunResult* run;
+  std::string label;
+};
+
+std::vector<Curve> Curves(const std::vector<RunResult>& runs) {
+  std::vector<Curve> some;
+  const std::vector<std::string> labels = ShortLabels(runs);
   const size_t count = std::min(runs.size(), kMostCurves);
   for (size_t i = 0; i < count; ++i) {
-    some.push_back(&runs[count < 2 ? 0 : i * (runs.size() - 1) / (count - 1)]);
+    const size_t at = count < 2 ? 0 : i * (runs.size() - 1) / (count - 1);
+    some.push_back({&runs[at], labels[at]});
   }
   return some;
 }
@@ -127,8 +133,7 @@ PlotSeries Percentiles(const std::vector<double>& sorted) {
   return series;
 }
 
-std::string CumulativePlot(const std::vector<const RunResult*>& runs,
-                           const PlottedLatency& latency) {
+std::string CumulativePlot(const std::vector<Curve>& curves, const PlottedLatency& latency) {
   Plot plot;
   plot.x_from_zero = true;
   plot.y_max = 100;
@@ -136,25 +141,26 @@ std::string CumulativePlot(const std::vector<const RunResult*>& runs,
   bool per_token = false, any = false, positive = true;
   double median = 0, slowest = 0;
   size_t n = 0;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const std::vector<double> values = PlottedValues(*runs[i], latency);
+  for (size_t i = 0; i < curves.size(); ++i) {
+    const RunResult& run = *curves[i].run;
+    const std::vector<double> values = PlottedValues(run, latency);
     if (values.empty()) continue;
     any = true;
     n = values.size();
-    per_token = per_token || runs[i]->figures.itl_per_token;
+    per_token = per_token || run.figures.itl_per_token;
     positive = positive && values.front() > 0;
     const double own_median = Percentile(values, 50);
     median = plot.series.empty() ? own_median : std::min(median, own_median);
     slowest = std::max(slowest, values.back());
     plot.series.push_back(
-        Cumulative(values, runs.size() == 1 ? "" : fmt::format("{} (n {})", Label(*runs[i]), n),
+        Cumulative(values, curves.size() == 1 ? "" : fmt::format("{} (n {})", curves[i].label, n),
                    static_cast<int>(i)));
-    if (runs.size() == 1) plot.series.push_back(Percentiles(values));
+    if (curves.size() == 1) plot.series.push_back(Percentiles(values));
   }
   if (!any) return {};
   plot.title = std::string(latency.name);
   if (latency.time == nullptr) plot.title += per_token ? ", per token" : ", per chunk";
-  if (runs.size() == 1) plot.title += fmt::format(", n = {}", n);
+  if (curves.size() == 1) plot.title += fmt::format(", n = {}", n);
   plot.log_x = positive && slowest > kWideSpread * median;
   plot.x_label = fmt::format("{}, ms{}", latency.name, plot.log_x ? " (logarithmic)" : "");
   return SvgPlot(plot);
@@ -224,17 +230,18 @@ std::vector<size_t> ParetoFront(const std::vector<RunResult>& runs) {
 
 // One server: its front, and what is beaten. Several: a curve each, so that they can be compared.
 std::string ParetoPlot(const std::vector<RunResult>& runs) {
+  const std::vector<std::string> labels = ShortLabels(runs);
   const auto point = [&](size_t i) {
     const double user = PerUser(runs[i]), machine = runs[i].figures.output_throughput;
     return PlotPoint{user, machine, PointLabel(runs[i]),
-                     fmt::format("{}: {} tokens/s for a user, {} tokens/s in all", Label(runs[i]),
+                     fmt::format("{}: {} tokens/s for a user, {} tokens/s in all", labels[i],
                                  Figure(user), Figure(machine))};
   };
   Plot plot;
   const std::vector<ServerRuns> servers = ByServer(runs);
   if (servers.size() > 1) {
     for (const ServerRuns& server : servers) {
-      PlotSeries series{.name = Printable(server.name, kLabelBytes), .points = {}};
+      PlotSeries series{.name = server.short_name, .points = {}};
       for (const size_t i : server.runs) {
         if (std::isfinite(PerUser(runs[i]))) series.points.push_back(point(i));
       }
@@ -268,6 +275,7 @@ std::string GoodputPlot(const std::vector<RunResult>& runs) {
   Plot plot;
   size_t points = 0;
   int color = 2;
+  const std::vector<std::string> labels = ShortLabels(runs);
   for (const ServerRuns& server : ByServer(runs)) {
     PlotSeries good{.name = SeriesName(server, "goodput"), .points = {}, .color = color++};
     PlotSeries all{
@@ -279,11 +287,11 @@ std::string GoodputPlot(const std::vector<RunResult>& runs) {
       if (x <= 0) continue;
       good.points.push_back(
           {x, run.figures.goodput, "",
-           fmt::format("{}: {} requests/s kept the promise, {:.1f} %", Label(run),
+           fmt::format("{}: {} requests/s kept the promise, {:.1f} %", labels[i],
                        Figure(run.figures.goodput), run.figures.good_share * 100)});
       all.points.push_back(
           {x, run.figures.request_throughput, "",
-           fmt::format("{}: {} requests/s", Label(run), Figure(run.figures.request_throughput))});
+           fmt::format("{}: {} requests/s", labels[i], Figure(run.figures.request_throughput))});
     }
     points += good.points.size();
     plot.series.push_back(std::move(good));
@@ -298,7 +306,7 @@ std::string GoodputPlot(const std::vector<RunResult>& runs) {
 
 std::vector<std::string> DistributionPlots(const std::vector<RunResult>& runs) {
   std::vector<std::string> plots;
-  const std::vector<const RunResult*> curves = Curves(runs);
+  const std::vector<Curve> curves = Curves(runs);
   for (const PlottedLatency& latency : kPlottedLatencies) {
     std::string plot = CumulativePlot(curves, latency);
     if (!plot.empty()) plots.push_back(std::move(plot));

@@ -69,6 +69,7 @@ TEST(ReportJson, HasVllmsNamesAllOfThemAlways) {
                              "output_throughput",
                              "total_token_throughput",
                              "max_concurrent_requests",
+                             "max_output_tokens_per_s",
                              "definitions",
                              "environment",
                              "valid",
@@ -169,6 +170,34 @@ TEST(ReadReport, GapsAreWrittenOnceAndReadExactly) {
   const double most_gaps = 8 * 2'000 * 768.0;
   EXPECT_LT(static_cast<double>(text.size()) / static_cast<double>(gaps) * most_gaps,
             static_cast<double>(limits::kMaxReportBytes));
+}
+
+TEST(ReadReport, KnowsTheLoadItWas) {
+  RunResult ramp = FullRun();
+  ramp.request_rate = 0;
+  ramp.ramp = ArrivalOptions::Ramp::kExponential;
+  ramp.ramp_from = 0.5;
+  ramp.ramp_to = 20;
+  ramp.label.clear();
+  RunResult trace = FullRun();
+  trace.request_rate = 0;
+  trace.own_times = true;
+  trace.label.clear();
+  const json::object report = Parsed(ReportJson({ramp}, false));
+  EXPECT_EQ(report.at("ramp_up_strategy").as_string(), "exponential");  // as vLLM has them
+  EXPECT_EQ(report.at("ramp_up_start_rps").to_number<double>(), 0.5);
+  EXPECT_EQ(report.at("ramp_up_end_rps").to_number<double>(), 20);
+  EXPECT_FALSE(Parsed(ReportJson({trace}, false)).contains("ramp_up_strategy"));
+  const auto runs = ParseReport(ReportJson({ramp, trace}, true), "r.json");
+  ASSERT_TRUE(runs) << runs.error().message;
+  EXPECT_EQ(RateText(runs->at(0)), "0.5 to 20/s exponential");
+  EXPECT_EQ(runs->at(0).label, LabelOf(ramp));
+  EXPECT_EQ(RateText(runs->at(1)), "each at its own time");
+  EXPECT_EQ(runs->at(1).label, LabelOf(trace));
+  EXPECT_THAT(ReportHtml({ramp}), HasSubstr("0.5 to 20/s exponential"));
+  EXPECT_THAT(ReportHtml({trace}), HasSubstr("each at its own time"));
+  EXPECT_THAT(TerminalTable({ramp}, ""), HasSubstr("0.5 to 20/s exponential"));
+  EXPECT_THAT(ReportCsv({ramp}), HasSubstr(",exponential,0.5,20,"));
 }
 
 TEST(ReadReport, ASearchStandsBesideItsRuns) {

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <map>
 
+#include "load/report/text.h"
+
 namespace vivace::load {
 namespace {
+
+constexpr size_t kShortServer = 28, kShortOwnLabel = 40;  // characters
 
 std::string ServerKey(const RunResult& run) {
   return run.base_url + "\n" + run.endpoint + "\n" + run.model;
@@ -18,6 +22,10 @@ std::string AddressOf(const RunResult& run) {
 std::string OwnerOf(const RunResult& run) {
   const auto owner = run.environment.find("server_model_owner");
   return owner == run.environment.end() ? std::string() : owner->second;
+}
+
+std::string LabelAt(const std::string& server, const std::string& label) {
+  return server + (server.empty() || label.empty() ? "" : " ") + label;
 }
 
 }  // namespace
@@ -45,17 +53,28 @@ std::vector<ServerRuns> ByServer(const std::vector<RunResult>& runs) {
   for (size_t i = 0; i < runs.size(); ++i) {
     auto found = std::ranges::find(servers, runs[i].server_name, &ServerRuns::name);
     if (found == servers.end()) {
-      servers.push_back({.name = runs[i].server_name, .runs = {}});
+      servers.push_back({.name = runs[i].server_name, .short_name = {}, .runs = {}});
       found = servers.end() - 1;
     }
     found->runs.push_back(i);
   }
+  std::vector<std::string> names;
+  for (const ServerRuns& server : servers) names.push_back(server.name);
+  names = CutApart(names, kShortServer);
+  for (size_t i = 0; i < servers.size(); ++i) servers[i].short_name = std::move(names[i]);
   return servers;
 }
 
-std::string FullLabel(const RunResult& run) {
-  if (run.server_name.empty()) return run.label;
-  return run.label.empty() ? run.server_name : run.server_name + " " + run.label;
+std::string FullLabel(const RunResult& run) { return LabelAt(run.server_name, run.label); }
+
+std::vector<std::string> ShortLabels(const std::vector<RunResult>& runs) {
+  std::vector<std::string> labels;
+  for (const RunResult& run : runs) labels.push_back(run.label);
+  labels = CutApart(labels, kShortOwnLabel);
+  for (const ServerRuns& server : ByServer(runs)) {
+    for (const size_t i : server.runs) labels[i] = LabelAt(server.short_name, labels[i]);
+  }
+  return labels;
 }
 
 }  // namespace vivace::load

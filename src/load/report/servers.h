@@ -15,11 +15,15 @@ void TellServersApart(std::vector<RunResult>* runs);
 
 struct ServerRuns {
   std::string name;          // empty: there is one server
+  std::string short_name;    // for legends and columns: as long as tells them apart
   std::vector<size_t> runs;  // their indexes, in order
 };
 std::vector<ServerRuns> ByServer(const std::vector<RunResult>& runs);
 
 // "llamacpp c=8"; "c=8" where there is one server.
 std::string FullLabel(const RunResult& run);
+
+// The same of each run for tables and legends: of a long server's name the middle is left out.
+std::vector<std::string> ShortLabels(const std::vector<RunResult>& runs);
 
 }  // namespace vivace::load

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "load/report/report.h"
 #include "load/report/report_plots.h"
+#include "load/report/text.h"
 #include "load/testing/make_run.h"
 
 namespace vivace::load {
@@ -65,6 +68,37 @@ TEST(Servers, HaveCurvesAndColumnsOfTheirOwn) {
   EXPECT_THAT(page, HasSubstr("<td>http://h:1/v1/completions</td><td>http://h:2/v1/completions"));
   EXPECT_THAT(page, HasSubstr("<th scope=\"row\">client_cpus</th><td colspan=\"2\">2</td>"));
   EXPECT_THAT(TerminalTable(runs, ""), HasSubstr("llamacpp c=4"));
+}
+
+TEST(Servers, WithLongNamesKeepTheirEndsAndTheirLoads) {
+  const auto runs = RunsAt({{"gpu-node-17.cluster.internal:8000", "vivace bench simulate"},
+                            {"gpu-node-17.cluster.internal:8001", "vivace bench simulate"}});
+  const std::vector<std::string> labels = ShortLabels(runs);
+  EXPECT_EQ(std::set<std::string>(labels.begin(), labels.end()).size(), runs.size());
+  const std::string table = TerminalTable(runs, "vllm"), page = ReportHtml(runs);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    EXPECT_THAT(labels[i], ::testing::EndsWith(i % 2 == 0 ? " c=1" : " c=4"));
+    EXPECT_LT(labels[i].size(), FullLabel(runs[i]).size());
+    EXPECT_THAT(table, HasSubstr(labels[i]));
+    EXPECT_THAT(page, HasSubstr(labels[i] + "</a>"));          // of the summary
+    EXPECT_THAT(page, HasSubstr(labels[i] + " (n 8)<"));       // a curve's legend
+    EXPECT_THAT(page, HasSubstr(labels[i] + " <span class"));  // a run's heading
+    EXPECT_THAT(page, HasSubstr(labels[i] + ": p50 TTFT"));    // a point's title
+  }
+}
+
+// What differs may be in the middle, too: as much is shown as tells them apart.
+TEST(CutApart, KeepsWhatDiffersApart) {
+  const std::string long_name(60, 'x');
+  const std::vector<std::string> names = {long_name + "1" + long_name, long_name + "2" + long_name,
+                                          "short"};
+  const std::vector<std::string> cut = CutApart(names, 20);
+  EXPECT_NE(cut[0], cut[1]);
+  EXPECT_EQ(cut[2], "short");
+  EXPECT_EQ(CutApart({names[0], names[0]}, 20)[0].size(), 20u);
+  EXPECT_EQ(CutInMiddle("0123456789abcdef", 10), "012...cdef");
+  EXPECT_EQ(CutInMiddle("\u00e4\u00f6\u00fc\u00e4\u00f6\u00fc\u00e4\u00f6\u00fc", 7),
+            "\u00e4\u00f6...\u00f6\u00fc");
 }
 
 }  // namespace

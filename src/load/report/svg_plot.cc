@@ -245,7 +245,7 @@ class PlotDrawing : private SvgText {
     for (const PlotSeries& series : plot_.series) {
       for (const PlotPoint& p : series.points) {
         if (p.label.empty() || !Drawn(p)) continue;
-        const std::string text = Shortened(p.label, kPlotFont, 160);
+        const std::string text = Shortened(p.label, kPlotFont, 200);
         const std::vector<Box> places = Places(p, TextWidth(text, kPlotFont));
         auto place = std::find_if(places.begin(), places.end(),
                                   [&](const Box& box) { return Free(box, /*of_lines=*/true); });

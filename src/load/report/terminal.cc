@@ -71,9 +71,14 @@ void Totals(Block& block, const RunResult& run) {
   const Figures& f = run.figures;
   block.Count("Successful requests", f.completed);
   block.Count("Failed requests", f.failed);
-  if (f.not_run > 0) block.Count("Requests not run", f.not_run);
+  if (f.not_run > f.interrupted) block.Count("Requests never sent", f.not_run - f.interrupted);
+  if (f.interrupted > 0) block.Count("Requests interrupted", f.interrupted);
   if (run.max_concurrency > 0) block.Count("Maximum request concurrency", run.max_concurrency);
-  if (run.request_rate > 0) block.Number("Request rate configured (RPS)", run.request_rate);
+  if (run.request_rate > 0) {
+    block.Number("Request rate configured (RPS)", run.request_rate);
+  } else if (const std::string rate = RateText(run); !rate.empty()) {
+    block.Row("Request rate configured", rate);
+  }
   block.Number("Benchmark duration (s)", f.duration_s);
   block.Count("Total input tokens", f.input_tokens);
   block.Count("Total generated tokens", f.output_tokens);
@@ -86,6 +91,9 @@ void Totals(Block& block, const RunResult& run) {
   block.Number("Output token throughput (tok/s)", f.output_throughput);
   block.Number("Steady output throughput (tok/s)",
                f.steady_s > 0 ? f.steady_output_throughput : NAN);
+  if (f.peak_second_tokens >= 0) {
+    block.Number("Peak output token throughput (tok/s)", f.peak_second_tokens);
+  }
   block.Number("Total token throughput (tok/s)", f.total_throughput);
   block.Count("Peak concurrent requests", f.peak_concurrency);
   block.Number("Mean concurrency", f.mean_concurrency);
@@ -169,8 +177,10 @@ std::string SeveralRuns(const std::vector<RunResult>& runs) {
   std::vector<std::vector<std::string>> rows(1, {"run"});
   for (const Column& column : kColumns) rows[0].emplace_back(column.head);
   if (goodput) rows[0].emplace_back("goodput");
-  for (const RunResult& run : runs) {
-    std::vector<std::string> row = {Printable(FullLabel(run), 32)};
+  const std::vector<std::string> labels = ShortLabels(runs);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const RunResult& run = runs[i];
+    std::vector<std::string> row = {labels[i]};
     if (!InvalidBecause(run).empty()) row[0] += " !";
     for (const Column& column : kColumns) row.push_back(Cell(column.head, column.value(run)));
     if (goodput) row.push_back(Figure(run.figures.goodput >= 0 ? run.figures.goodput : NAN));
@@ -182,9 +192,10 @@ std::string SeveralRuns(const std::vector<RunResult>& runs) {
 std::string Compat(const std::vector<RunResult>& runs, const CompatTool& tool) {
   std::string out = fmt::format("\nBy {}'s definitions ({}):\n", tool.name, tool.about);
   std::vector<std::vector<std::string>> rows(1, {""});
-  for (const RunResult& run : runs) {
-    rows[0].push_back(runs.size() == 1 ? "" : Printable(FullLabel(run), 32));
-    const auto columns = tool.columns(run);
+  const std::vector<std::string> labels = ShortLabels(runs);
+  for (size_t of = 0; of < runs.size(); ++of) {
+    rows[0].push_back(runs.size() == 1 ? "" : labels[of]);
+    const auto columns = tool.columns(runs[of]);
     rows.resize(columns.size() + 1);
     for (size_t i = 0; i < columns.size(); ++i) {
       if (rows[i + 1].empty()) rows[i + 1].push_back(columns[i].name);

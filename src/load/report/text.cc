@@ -2,11 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/utf8.h"
 
 namespace vivace::load {
+namespace {
+
+constexpr size_t kMostNameCharacters = 1'000;
+constexpr std::string_view kLeftOut = "...";
+
+size_t DistinctOf(const std::vector<std::string>& texts) {
+  return std::set<std::string>(texts.begin(), texts.end()).size();
+}
+
+}  // namespace
 
 std::string Printable(std::string_view text, size_t most) {
   std::string out;
@@ -25,6 +37,31 @@ std::string Printable(std::string_view text, size_t most) {
     pos += d.length;
   }
   return out;
+}
+
+std::string CutInMiddle(std::string_view text, size_t most) {
+  const std::string clean = Printable(text, kMostNameCharacters);
+  std::vector<size_t> begins;  // of its characters
+  for (size_t i = 0; i < clean.size(); ++i) {
+    if ((clean[i] & 0xC0) != 0x80) begins.push_back(i);
+  }
+  most = std::max(most, kLeftOut.size() + 2);
+  if (begins.size() <= most) return clean;
+  const size_t kept = most - kLeftOut.size(), head = kept / 2;
+  return clean.substr(0, begins[head]) + std::string(kLeftOut) +
+         clean.substr(begins[begins.size() - (kept - head)]);
+}
+
+std::vector<std::string> CutApart(const std::vector<std::string>& texts, size_t most) {
+  const auto cut_to = [&texts](size_t length) {
+    std::vector<std::string> cut;
+    for (const std::string& text : texts) cut.push_back(CutInMiddle(text, length));
+    return cut;
+  };
+  const size_t distinct = DistinctOf(cut_to(kMostNameCharacters));
+  std::vector<std::string> cut = cut_to(most);
+  while (DistinctOf(cut) < distinct) cut = cut_to(most += most / 2);
+  return cut;
 }
 
 std::string Figure(double value) {
