@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -20,6 +21,15 @@ tl::unexpected<Error> CannotWrite(const std::string& path, const std::string& wh
 
 fs::path FolderOf(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+// Pipes and the like take what several have to say.
+bool IsOneFile(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  const fs::file_status there = fs::status(a, error);
+  if (fs::exists(there)) return fs::is_regular_file(there) && fs::equivalent(a, b, error);
+  return fs::weakly_canonical(fs::absolute(a), error) ==
+         fs::weakly_canonical(fs::absolute(b), error);
 }
 
 Status Write(const std::string& path, const std::string& named, std::string_view text) {
@@ -43,6 +53,19 @@ Status CheckOutputPath(const std::string& path) {
   const bool exists = fs::exists(path, error);
   if (access((exists ? fs::path(path) : folder).c_str(), W_OK) != 0) {
     return CannotWrite(path, std::strerror(errno));
+  }
+  return {};
+}
+
+Status CheckOutputPaths(const std::vector<std::string>& paths) {
+  for (auto path = paths.begin(); path != paths.end(); ++path) {
+    VIVACE_RETURN_IF_ERROR(CheckOutputPath(*path));
+    if (path->empty()) continue;
+    const auto before = std::find_if(paths.begin(), path, [&](const std::string& other) {
+      return !other.empty() && IsOneFile(other, *path);
+    });
+    if (before == path) continue;
+    return CannotWrite(*path, "another output of this command goes there; give each its own file");
   }
   return {};
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -11,6 +12,9 @@ namespace vivace {
 
 // Whether a file could be made at `path`: its folder is there and lets us. Empty: none is wanted.
 Status CheckOutputPath(const std::string& path);
+
+// The same for all of a command's, of which no two may be one file.
+Status CheckOutputPaths(const std::vector<std::string>& paths);
 
 // Replaces what was there, whole or not at all; what is no plain file, such as a pipe, is written
 // to.

@@ -57,6 +57,19 @@ TEST_F(OutputFile, ALinkStaysOneAndAPipeIsWrittenTo) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
+TEST_F(OutputFile, TwoOutputsAreTwoFiles) {
+  EXPECT_TRUE(CheckOutputPaths({Path("a"), "", Path("b"), ""}));
+  EXPECT_TRUE(CheckOutputPaths({"/dev/null", "/dev/null"}));
+  EXPECT_FALSE(CheckOutputPaths({Path("a"), "", Path("a")}));
+  EXPECT_FALSE(CheckOutputPaths({Path("a"), (folder_ / "." / "a").string()}));
+  ASSERT_TRUE(WriteOutput(Path("a"), "text"));
+  fs::create_symlink("a", folder_ / "link");
+  EXPECT_FALSE(CheckOutputPaths({Path("link"), Path("a")}));
+  const auto no_folder = CheckOutputPaths({Path("a"), Path("none/b")});
+  ASSERT_FALSE(no_folder);
+  EXPECT_THAT(no_folder.error().message, ::testing::HasSubstr("there is no folder"));
+}
+
 TEST_F(OutputFile, SaysWhyItCannotBe) {
   for (const std::string& path : {Path("no/where"), folder_.string()}) {
     EXPECT_THAT(WriteOutput(path, "x").error().message, ::testing::HasSubstr("cannot be written"));

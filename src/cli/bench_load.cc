@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <set>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -67,16 +68,49 @@ std::string Details(const load::LiveFigures& live) {
                      live.output_per_s, live.elapsed_s);
 }
 
+// As vLLM puts it into a file's name.
+std::string RateInName(const load::LoadPoint& load) {
+  if (load.ramp != load::ArrivalOptions::Ramp::kNone) {
+    return fmt::format("ramp-up-{}-{:g}qps-{:g}qps", load::Name(load.ramp), load.ramp_from,
+                       load.ramp_to);
+  }
+  return load.request_rate > 0 ? fmt::format("{:g}qps", load.request_rate) : "infqps";
+}
+
 std::string FileName(const ReportOptions& options, const load::RunResult& run) {
   const auto seconds = static_cast<std::time_t>(run.started_unix_ms / 1'000);
   std::string model = fs::path(run.model).filename().string();
-  std::string name = fmt::format(
-      "{}-{}qps{}-{}-{:%Y%m%d-%H%M%S}.json", options.label.empty() ? "openai" : options.label,
-      run.request_rate > 0 ? fmt::format("{:g}", run.request_rate) : "inf",
-      run.max_concurrency > 0 ? fmt::format("-concurrency{}", run.max_concurrency) : "", model,
-      fmt::gmtime(seconds));
+  std::string name =
+      fmt::format("{}-{}{}-{}-{:%Y%m%d-%H%M%S}.json",
+                  options.label.empty() ? "openai" : options.label, RateInName(run),
+                  run.max_concurrency > 0 ? fmt::format("-concurrency{}", run.max_concurrency) : "",
+                  model, fmt::gmtime(seconds));
   std::replace(name.begin(), name.end(), '/', '_');
   return name;
+}
+
+bool SavesEachRun(const ReportOptions& options) {
+  return options.save_result || options.save_detailed || !options.result_filename.empty();
+}
+
+// Of a single run's file. A second one of the name is -2: runs may begin within one second. A name
+// that the user gave may replace a file of before.
+fs::path ResultPath(const ReportOptions& options, const load::RunResult& run,
+                    std::set<fs::path>* written) {
+  const bool named = !options.result_filename.empty();
+  const fs::path wanted =
+      fs::path(options.result_dir) / (named ? options.result_filename : FileName(options, run));
+  const auto taken = [&](const fs::path& path) {
+    std::error_code ignored;
+    return written->contains(path) || (!named && fs::exists(path, ignored));
+  };
+  fs::path path = wanted;
+  for (int number = 2; taken(path); ++number) {
+    path.replace_filename(
+        fmt::format("{}-{}{}", wanted.stem().string(), number, wanted.extension().string()));
+  }
+  written->insert(path);
+  return path;
 }
 
 Status WriteReport(const std::string& path, const std::string& text) {
@@ -130,6 +164,7 @@ Status LoadBench::Connect() {
   VIVACE_ASSIGN(settings_.body, load::Prepare(settings_, short_one));
   environment_ = load::ClientFacts();
   environment_.merge(load::ServerFacts(&fetch, settings_.body.model));
+  if (!options_.report.label.empty()) environment_["label"] = options_.report.label;
   for (const auto& [key, value] : options_.report.metadata) environment_[key] = value;
   return OpenCounter();
 }
@@ -181,21 +216,25 @@ Result<load::Workload> LoadBench::MakeWorkload(const Point& point) {
 }
 
 Result<load::RunResult> LoadBench::Run(const Point& point) {
-  Progress progress(point.label.empty() ? "measuring" : point.label);
   VIVACE_ASSIGN(const load::Workload workload, MakeWorkload(point));
   VIVACE_RETURN_IF_ERROR(load::CheckSlos(point.slos, workload, "slo"));
   load::RunOptions run;
-  run.label = point.label;
   VIVACE_ASSIGN(run.arrivals_s, ArrivalsOf(workload, point));
   run.max_concurrency = point.concurrency;
   run.request_rate = point.rate;
   run.burstiness = options_.arrivals.burstiness;
+  run.ramp = options_.arrivals.ramp;
+  run.ramp_from = options_.arrivals.ramp_from;
+  run.ramp_to = options_.arrivals.ramp_to;
+  run.own_times = run.arrivals_s.empty() && load::HaveOwnTimes(load::ChainsOf(workload));
+  run.label = point.label.empty() ? load::LabelOf(run) : point.label;
   run.num_warmups = options_.num_warmups;
   run.drain_timeout_s = options_.drain_timeout_s;
   run.sample_server = options_.server_metrics;
   run.promises = point.promises;
   for (const load::Slo& slo : point.slos) run.promises.push_back(slo.promise);
   run.environment = environment_;
+  Progress progress(run.label);
   if (options_.progress) {
     run.on_progress = [&progress](const load::LiveFigures& live) {
       progress.Update(static_cast<uint64_t>(live.completed + live.failed),
@@ -211,13 +250,16 @@ Result<load::RunResult> LoadBench::Run(const Point& point) {
 // ---- Reports ----
 
 Status CheckReports(const ReportOptions& options) {
-  for (const std::string& path : {options.json, options.csv, options.html}) {
-    VIVACE_RETURN_IF_ERROR(CheckOutputPath(path));
+  std::vector<std::string> paths = {options.json, options.csv, options.html};
+  if (SavesEachRun(options)) {
+    std::error_code ignored;
+    if (!options.result_dir.empty()) fs::create_directories(options.result_dir, ignored);
+    const bool named = !options.result_filename.empty();
+    paths.push_back(
+        (fs::path(options.result_dir) / (named ? options.result_filename : "result.json"))
+            .string());
   }
-  if (!options.save_result && !options.save_detailed && options.result_filename.empty()) return {};
-  std::error_code ignored;
-  if (!options.result_dir.empty()) fs::create_directories(options.result_dir, ignored);
-  return CheckOutputPath((fs::path(options.result_dir) / "result.json").string());
+  return CheckOutputPaths(paths);
 }
 
 Status WriteReports(const ReportOptions& options, const std::vector<load::RunResult>& runs,
@@ -238,13 +280,12 @@ Status WriteReports(const ReportOptions& options, const std::vector<load::RunRes
   if (!options.csv.empty()) VIVACE_RETURN_IF_ERROR(WriteReport(options.csv, load::ReportCsv(runs)));
   if (!options.html.empty())
     VIVACE_RETURN_IF_ERROR(WriteReport(options.html, load::ReportHtml(runs)));
-  if (!options.save_result && !options.save_detailed && options.result_filename.empty()) return {};
+  if (!SavesEachRun(options)) return {};
+  std::set<fs::path> written;
   for (const load::RunResult& run : runs) {
-    const bool named = runs.size() == 1 && !options.result_filename.empty();
-    const fs::path path =
-        fs::path(options.result_dir) / (named ? options.result_filename : FileName(options, run));
+    const std::string path = ResultPath(options, run, &written).string();
     VIVACE_RETURN_IF_ERROR(
-        WriteReport(path.string(), load::ReportJson({run}, options.save_detailed) + "\n"));
+        WriteReport(path, load::ReportJson({run}, options.save_detailed) + "\n"));
   }
   return {};
 }

@@ -28,7 +28,7 @@ class LoadBench {
     size_t num_prompts = 0;
     uint64_t number =
         0;  // of the command: runs differ, so that no prefix cache knows the next one's prompts
-    std::string label;
+    std::string label;  // empty: by its load
     std::vector<load::Promise> promises;
     std::vector<load::Slo> slos;  // more promises; refused where no answer could keep them
   };

@@ -91,6 +91,16 @@ Status StoreBurstiness(const std::string& text, load::ArrivalOptions* arrivals) 
   return {};
 }
 
+Status CheckMetrics(const std::string& text) {
+  constexpr std::string_view kMetrics[] = {"ttft", "tpot", "itl", "e2el"};
+  for (const std::string& word : CutList(text)) {
+    if (std::find(std::begin(kMetrics), std::end(kMetrics), word) != std::end(kMetrics)) continue;
+    return BadValue("percentile-metrics", word,
+                    "ttft, tpot, itl or e2el, which are always reported");
+  }
+  return {};
+}
+
 Status CheckPercentiles(const std::string& text) {
   for (const std::string& word : CutList(text)) {
     if (word == "50" || word == "90" || word == "95" || word == "99") continue;
@@ -226,7 +236,6 @@ std::vector<Flag> LoadFlags(LoadOptions* options) {
 }
 
 std::vector<Flag> ReportFlags(ReportOptions* o) {
-  const auto ignored = [](const std::string&) -> Status { return {}; };
   return {
       TextFlag("output-json", "PATH", "", "all runs and their requests as one JSON file", &o->json),
       TextFlag("output-csv", "PATH", "", "a row for each run", &o->csv),
@@ -234,8 +243,10 @@ std::vector<Flag> ReportFlags(ReportOptions* o) {
       Switch("save-result", "off", "a JSON file for each run, named as vLLM's", &o->save_result),
       Switch("save-detailed", "off", "with each of its requests in it", &o->save_detailed),
       TextFlag("result-dir", "PATH", "here", "where they go", &o->result_dir),
-      TextFlag("result-filename", "NAME", "", "what a single one is called", &o->result_filename),
-      TextFlag("label", "TEXT", "", "a name of this run, in its report and file name", &o->label),
+      TextFlag("result-filename", "NAME", "", "what the first is called; further ones get -2, -3",
+               &o->result_filename),
+      TextFlag("label", "TEXT", "",
+               "a name of this run, in its report and file name; lists keep theirs", &o->label),
       {"metadata", "KEY=VALUE", "", "goes into the report; several",
        [o](const std::string& text) { return StoreMetadata(text, &o->metadata); }},
       {"compat", "TOOL", "", "print the columns of another tool by its definitions, too",
@@ -245,7 +256,7 @@ std::vector<Flag> ReportFlags(ReportOptions* o) {
          return {};
        }},
       {"percentile-metrics", "LIST", "all", "taken for vLLM's sake: all are always reported",
-       ignored},
+       CheckMetrics},
       {"metric-percentiles", "LIST", "50,90,95,99", "the same", CheckPercentiles}};
 }
 

@@ -76,6 +76,9 @@ int BenchReport(std::span<const std::string> args) {
   if (!options.compat.empty()) {
     if (const auto tool = load::FindCompatTool(options.compat); !tool) return Refuse(tool.error());
   }
+  if (const Status files = CheckOutputPaths({options.html, options.csv}); !files) {
+    return Refuse(files.error());
+  }
   std::vector<load::RunResult> runs;
   std::vector<std::string> files;  // of each run
   for (const std::string& path : *words) {

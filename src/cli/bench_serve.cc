@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/limits.h"
 #include "cli/bench_commands.h"
 #include "cli/bench_load.h"
@@ -103,6 +105,12 @@ Status FinishServeOptions(BenchServeOptions* o) {
     return Fail(ErrorCode::kInvalidArgument, "flag_conflict", "ramp-up-strategy",
                 "--ramp-up-strategy, --ramp-up-start-rps and --ramp-up-end-rps go together");
   }
+  const auto paced = [](double rate) { return rate > 0; };
+  if (arrivals.burstiness != 1 && !ramps && std::ranges::none_of(o->rates, paced)) {
+    fmt::print(stderr,
+               "note: --burstiness shapes the arrivals of --request-rate or of a ramp; there is "
+               "neither, and it is not used\n");
+  }
   if (o->rates.empty()) o->rates.push_back(0);
   if (o->concurrencies.empty()) o->concurrencies.push_back(0);
   if (o->rates.size() * o->concurrencies.size() > limits::kMaxBenchCases) {
@@ -114,35 +122,57 @@ Status FinishServeOptions(BenchServeOptions* o) {
   return CheckReports(o->load.report);
 }
 
-std::string LabelOf(const BenchServeOptions& o, double rate, int32_t concurrency) {
-  if (!o.load.report.label.empty() && o.rates.size() * o.concurrencies.size() == 1) {
-    return o.load.report.label;
+// In the order in which they run. --label names a single one; those of a list are told apart by
+// their loads.
+std::vector<LoadBench::Point> PointsOf(const BenchServeOptions& o) {
+  std::vector<LoadBench::Point> points;
+  const bool single = o.rates.size() * o.concurrencies.size() == 1;
+  for (const int32_t concurrency : o.concurrencies) {
+    for (const double rate : o.rates) {
+      points.push_back({.rate = rate,
+                        .concurrency = concurrency,
+                        .num_prompts = o.load.dataset.num_prompts,
+                        .number = points.size(),
+                        .label = single ? o.load.report.label : "",
+                        .promises = o.goodput,
+                        .slos = {}});
+    }
   }
-  if (o.load.arrivals.ramp != load::ArrivalOptions::Ramp::kNone) {
-    return fmt::format("rate {:g} to {:g}/s", o.load.arrivals.ramp_from, o.load.arrivals.ramp_to);
+  return points;
+}
+
+// Why a list of runs ended, and which are missing.
+Error OfRun(Error error, size_t at, size_t count) {
+  if (count == 1) return error;
+  error.message = fmt::format("run {} of {} was not measured: {}", at + 1, count, error.message);
+  if (at + 1 < count) {
+    error.message +=
+        fmt::format("; nor {} after it", at + 2 == count ? "was the one" : "were those");
   }
-  std::string label = rate > 0 ? fmt::format("rate {:g}/s", rate) : "";
-  if (concurrency > 0) label += fmt::format("{}c={}", label.empty() ? "" : ", ", concurrency);
-  return label.empty() ? "all at once" : label;
+  if (error.reason == "no_answer") error.message += "; look into the server's log";
+  return error;
 }
 
 // What was measured before a fault is kept.
 Status RunAll(const BenchServeOptions& o, LoadBench* bench, std::vector<load::RunResult>* runs) {
-  uint64_t number = 0;
-  for (const int32_t concurrency : o.concurrencies) {
-    for (const double rate : o.rates) {
-      VIVACE_ASSIGN(load::RunResult run, bench->Run({.rate = rate,
-                                                     .concurrency = concurrency,
-                                                     .num_prompts = o.load.dataset.num_prompts,
-                                                     .number = number++,
-                                                     .label = LabelOf(o, rate, concurrency),
-                                                     .promises = o.goodput,
-                                                     .slos = {}}));
-      runs->push_back(std::move(run));
-      if (bench->interrupted()) return {};
+  const std::vector<LoadBench::Point> points = PointsOf(o);
+  for (const LoadBench::Point& point : points) {
+    auto run = bench->Run(point);
+    if (!run) {
+      return tl::unexpected<Error>(OfRun(std::move(run.error()), runs->size(), points.size()));
     }
+    runs->push_back(std::move(*run));
+    if (bench->interrupted()) return {};
   }
   return {};
+}
+
+// A dataset may have fewer requests than a run was to have.
+void NoteFewRequests(const BenchServeOptions& o, const std::vector<load::RunResult>& runs) {
+  const auto wanted = static_cast<int64_t>(o.load.dataset.num_prompts);
+  if (runs.empty() || runs[0].figures.requests >= wanted) return;
+  fmt::print(stderr, "note: the dataset has {} requests, fewer than the {} of --num-prompts\n",
+             runs[0].figures.requests, wanted);
 }
 
 }  // namespace
@@ -159,6 +189,7 @@ int BenchServe(std::span<const std::string> args) {
   std::vector<load::RunResult> runs;
   const Status ran = RunAll(options, bench->get(), &runs);
   const Status written = WriteReports(options.load.report, runs);  // first: what is saved is safe
+  NoteFewRequests(options, runs);
   if (!runs.empty()) fmt::print("{}", load::TerminalTable(runs, options.load.report.compat));
   if (!written) return Refuse(written.error());
   if ((*bench)->interrupted()) {

@@ -119,6 +119,24 @@ def test_runs_of_files_that_are_called_alike_have_the_files_names(tmp_path):
     assert labels == ["before c=8", f"{files[1]} c=8", f"{files[2]} c=8"]
 
 
+def test_runs_of_several_servers_keep_their_ports_and_loads(tmp_path):
+    files = [result(tmp_path / f"{port}-{c}.json", c, requests=20, concurrency=c, base_url=f"http://127.0.0.1:{port}",
+                    endpoint="/v1/completions", environment={"server_model_owner": "vivace bench simulate"})
+             for port in (8001, 8002) for c in (4, 64)]
+    html = tmp_path / "both.html"
+    table = bench("report", *files, "--html", html).stdout
+    page = html.read_text()
+    for port in (8001, 8002):
+        for c in (4, 64):
+            assert re.search(rf"^vivace\S* .*:{port} c={c}  ", table, re.M), table
+            assert len(re.findall(rf"vivace[^<>]*:{port} c={c}[ :<]", page)) >= 4  # summary, legends, heading, titles
+
+
+def test_reports_do_not_overwrite_each_other(results, tmp_path):
+    done = bench("report", results[0], "--html", tmp_path / "a", "--csv", tmp_path / "a")
+    assert done.returncode == 1 and "another output of this command goes there" in done.stderr
+
+
 def test_compare_finds_what_differs_and_nothing_else(tmp_path):
     before = result(tmp_path / "before.json", 1, requests=200)
     same = result(tmp_path / "same.json", 2, requests=200)

@@ -2,10 +2,14 @@
 known, and against a real one."""
 
 import csv
+import http.server
 import json
+import re
+import resource
 import signal
 import statistics
 import subprocess
+import threading
 import time
 
 import pytest
@@ -133,7 +137,128 @@ def test_an_interrupted_run_is_kept(simulate, tmp_path):
     assert process.returncode == 130 and "interrupted" in err
     run = json.loads(report.read_text())
     assert run["partial"] and run["note"] == "interrupted" and run["completed"] == 2
-    assert run["not_run"] == 48
+    assert run["not_run"] == 48 and run["interrupted"] == 1
+    assert "47 of 50 requests were never sent" in out and "1 of 50 requests were sent and interrupted" in out
+
+
+def test_a_run_keeps_the_load_it_was(simulate, tmp_path):
+    url = simulate("--null-server")
+    small = ("--base-url", url, "--token-ids", "--random-input-len", 4, "--random-output-len", 2, "--num-prompts", 12)
+    saved = {}
+    for strategy in ("linear", "exponential"):
+        _, saved[strategy] = measure(
+            *small, "--ramp-up-strategy", strategy, "--ramp-up-start-rps", 20, "--ramp-up-end-rps", 200,
+            "--max-concurrency", 4, 8, "--label", "my ramp", "--output-html", tmp_path / f"{strategy}.html",
+            "--save-result", "--result-dir", tmp_path / strategy, report=tmp_path / f"{strategy}.json")
+        runs = saved[strategy]["runs"]
+        assert [run["label"] for run in runs] == [f"rate 20 to 200/s {strategy}, c={c}" for c in (4, 8)]
+        assert all(run["ramp_up_strategy"] == strategy and run["ramp_up_start_rps"] == 20
+                   and run["ramp_up_end_rps"] == 200 and run["environment"]["label"] == "my ramp" for run in runs)
+        assert f"20 to 200/s {strategy}" in (tmp_path / f"{strategy}.html").read_text()
+        assert len(list((tmp_path / strategy).glob(f"my ramp-ramp-up-{strategy}-20qps-200qps-concurrency*"))) == 2
+    one = {}
+    for strategy, both in saved.items():
+        one[strategy] = tmp_path / f"{strategy}-4.json"
+        one[strategy].write_text(json.dumps(both["runs"][0]))
+    compared = bench("compare", one["linear"], one["exponential"]).stdout
+    assert "request rate differs: 20 to 200/s linear against 20 to 200/s exponential" in compared
+    again = json.loads(bench("compare", tmp_path / "linear.json", tmp_path / "linear.json", "--json").stdout)
+    assert [run["label"] for run in again["runs"]] == [run["label"] for run in saved["linear"]["runs"]]
+    assert all(value["ratio"] == pytest.approx(1) for run in again["runs"] for figure in run["figures"]
+               for value in figure["against"] if value["ratio"] is not None)
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("".join(json.dumps({"timestamp": 10 * i, "input_length": 4, "output_length": 2, "hash_ids": [i]})
+                             + "\n" for i in range(3)))
+    done, run = measure("--base-url", url, "--dataset-name", "trace", "--dataset-path", trace,
+                        report=tmp_path / "trace.json")
+    assert run["label"] == "trace" and run["own_times"] and "each at its own time" in done.stdout
+    assert "note: the dataset has 3 requests, fewer than the 1000 of --num-prompts" in done.stderr
+
+
+def test_no_result_takes_anothers_place(simulate, tmp_path):
+    url = simulate("--null-server")
+    small = ("--base-url", url, "--num-prompts", 2, *SMALL, "--token-ids", "--max-concurrency", "2,2,2")
+    measure(*small, "--save-result", "--result-dir", tmp_path / "all", report=tmp_path / "r.json")
+    assert len(list((tmp_path / "all").iterdir())) == 3
+    measure(*small, "--result-filename", "mine.json", "--result-dir", tmp_path / "named", report=tmp_path / "r.json")
+    assert sorted(path.name for path in (tmp_path / "named").iterdir()) == ["mine-2.json", "mine-3.json", "mine.json"]
+    sent = len(requests.get(url + "/sim/truth", timeout=10).json()["requests"])
+    twice = bench("serve", *small, "--output-json", tmp_path / "a.json", "--output-csv", tmp_path / "." / "a.json",
+                  code=1)
+    assert "another output of this command goes there" in twice.stderr
+    assert len(requests.get(url + "/sim/truth", timeout=10).json()["requests"]) == sent  # refused before
+
+
+def test_connections_that_this_process_may_not_have(simulate):
+    url = simulate("--ttft-ms", 300)
+    args = [BINARY, "bench", "serve", "--base-url", url, "--num-prompts", "60", "--random-input-len", "4",
+            "--random-output-len", "1", "--token-ids"]
+
+    def with_few_files(*more):
+        return subprocess.run([*args, *more], capture_output=True, text=True, timeout=60,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (96, 96)))
+
+    short = with_few_files("--request-rate", "2000")
+    assert short.returncode == 1 and "INVALID" in short.stdout
+    assert re.search(r"[0-9]+ requests waited for a connection, of which this process may have 32", short.stdout)
+    assert re.search(r"Successful requests: +60\b", short.stdout)
+    strict = with_few_files("--max-concurrency", "50")
+    assert strict.returncode == 1 and "need 114 open files, and this process may have 96" in strict.stderr
+    assert with_few_files("--max-concurrency", "20").returncode in (0, 1)
+
+
+def test_what_is_not_used_is_said(simulate):
+    url = simulate("--null-server")
+    small = ("serve", "--base-url", url, "--num-prompts", 2, *SMALL, "--token-ids")
+    done = subprocess.run([BINARY, "bench", *map(str, small), "--burstiness", "0.5"], capture_output=True, text=True,
+                          timeout=60)
+    assert "note: --burstiness shapes the arrivals of --request-rate" in done.stderr
+    assert "foo" in bench(*small, "--percentile-metrics", "ttft,foo", code=2).stderr
+
+
+def test_a_server_that_goes_between_runs(simulate, tmp_path):
+    """A server that ends while the first of three runs is measured."""
+    process = subprocess.Popen([BINARY, "bench", "simulate", "--port", "0", "--ttft-ms", "2", "--itl-ms", "1"],
+                               stdout=subprocess.PIPE, text=True)
+    url = process.stdout.readline().split("ready on ")[1].split()[0]
+    client = subprocess.Popen(
+        [BINARY, "bench", "serve", "--base-url", url, "--max-concurrency", "1,2,4", "--num-prompts", "400",
+         *map(str, SMALL), "--output-json", tmp_path / "r.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True)
+    deadline = time.monotonic() + 30
+    while len(requests.get(url + "/sim/truth", timeout=5).json()["requests"]) < 5:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait(10)
+    process.stdout.close()
+    _, err = client.communicate(timeout=60)
+    assert client.returncode == 1
+    assert "run 2 of 3 was not measured: " in err and "nor was the one after it" in err, err
+    assert json.loads((tmp_path / "r.json").read_text())["failed"] > 0
+
+
+def test_a_redirect_says_where_to():
+    class Redirect(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(301)
+            self.send_header("Location", "http://elsewhere" + self.path)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_POST = do_GET
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Redirect) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        for more in ((), ("--model", "m")):
+            err = bench("serve", "--base-url", url, *more, code=1).stderr
+            assert "it redirects to http://elsewhere/v1/" in err and "correct --base-url" in err, err
+        server.shutdown()
 
 
 def test_what_is_not_answered_when_the_drain_ends_has_failed(simulate, tmp_path):
@@ -203,6 +328,25 @@ def test_an_endless_answer_is_ended(simulate, tmp_path):
           tmp_path / "r.json", code=1)
     run = json.loads((tmp_path / "r.json").read_text())
     assert "does not end" in " ".join(run["failures"])
+
+
+def test_a_first_answer_without_end_is_said(simulate):
+    url = simulate("--endless-every", 1, "--itl-ms", 1)
+    done = bench("serve", "--base-url", url, "--num-prompts", 12, "--max-concurrency", 3, *SMALL, code=1)
+    assert "the stream does not end" in done.stderr
+
+
+def test_what_completes_in_waves_compares_as_its_tokens_do(simulate, tmp_path):
+    reports = [tmp_path / "fast.json", tmp_path / "slow.json"]
+    for report, ttft, itl in zip(reports, (40, 60), (8, 12)):
+        measure("--base-url", simulate("--ttft-ms", ttft, "--itl-ms", itl), "--max-concurrency", 8, "--num-prompts", 80,
+                "--random-input-len", 8, "--random-output-len", 10, "--token-ids", report=report)
+    figures = {f["name"]: f["against"][0]
+               for f in json.loads(bench("compare", *reports, "--json").stdout)["runs"][0]["figures"]}
+    requests_s, tokens_s = figures["request throughput"], figures["output throughput"]
+    assert requests_s["verdict"] == tokens_s["verdict"]
+    for end in ("low", "high"):  # with answers of one length they are one quantity
+        assert requests_s[end] == pytest.approx(tokens_s[end], abs=0.01)
 
 
 def test_max_rate_brackets_what_the_server_can_do(simulate, tmp_path):
