@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "text/render_input.h"
+#include "load/datasets/tokenizer_counter.h"
 
 namespace vivace::bench {
 
@@ -16,11 +16,7 @@ Result<std::vector<TokenId>> TurnEncoder::Render(const boost::json::array& messa
     VIVACE_ASSIGN(ChatTemplate parsed, ChatTemplate::Parse(text_.chat_template_source));
     template_.emplace(std::move(parsed));
   }
-  const Tokenizer& tokenizer = *text_.tokenizer;
-  ChatRenderInput input = RenderInputFor(tokenizer);
-  input.messages = messages;
-  VIVACE_ASSIGN(const RenderedPrompt rendered, template_->Render(input));
-  return tokenizer.EncodeSegments(rendered.text, rendered.segments);
+  return load::ChatTokens(*text_.tokenizer, *template_, messages);
 }
 
 Result<std::vector<TokenId>> TurnEncoder::Prompt(const load::PlannedRequest& turn,

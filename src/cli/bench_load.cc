@@ -172,6 +172,15 @@ Status LoadBench::Connect() {
 Status LoadBench::OpenCounter() {
   if (!options_.tokenizer.empty()) {
     VIVACE_ASSIGN(counter_, load::MakeFileCounter(options_.tokenizer));
+    if (!options_.dataset.chat) return {};
+    VIVACE_ASSIGN(const int32_t around, counter_->ChatOverhead());
+    if (around < 0) {
+      fmt::print(
+          stderr,
+          "note: lengths of prompts are without the chat template, because {} has none: give "
+          "the model's file or folder\n",
+          options_.tokenizer);
+    }
     return {};
   }
   auto counter = load::MakeServerCounter(options_.target, settings_.body.model);

@@ -29,7 +29,7 @@ struct BenchThroughputOptions {
 };
 
 Command BenchThroughputCommand(BenchThroughputOptions* options) {
-  options->dataset.token_ids = true;
+  options->dataset.token_ids = options->dataset.renders = true;
   Command command = {
       .name = "bench throughput",
       .positional = "MODEL",

@@ -1,6 +1,7 @@
 #include "cli/traffic_flags.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/limits.h"
 #include "cli/value_flags.h"
@@ -27,13 +28,29 @@ std::vector<std::string_view> KindNames() {
 }
 
 Status StoreDatasetName(const std::string& text, load::DatasetOptions* dataset) {
-  dataset->name = text;
+  std::string name = text;
   for (const DatasetAlias& alias : kDatasetAliases) {
-    if (alias.alias == text) dataset->name = alias.name;
+    if (alias.alias == text) name = alias.name;
   }
   const std::vector<std::string_view> names = KindNames();
-  if (std::ranges::count(names, dataset->name) > 0) return {};
+  if (std::ranges::count(names, name) > 0) {
+    dataset->name = std::move(name);
+    return {};
+  }
   return BadValue("dataset-name", text, fmt::format("one of {}", fmt::join(names, ", ")));
+}
+
+// Other tools' one flag for both.
+Status StoreDataset(const std::string& text, load::DatasetOptions* dataset) {
+  std::error_code ignored;
+  if (StoreDatasetName(text, dataset)) return {};
+  if (!std::filesystem::is_regular_file(text, ignored)) {
+    return BadValue("dataset", text,
+                    fmt::format("the path of a file, or one of {}", fmt::join(KindNames(), ", ")));
+  }
+  dataset->path = text;
+  VIVACE_ASSIGN(dataset->name, load::KindOfFile(text));
+  return {};
 }
 
 Status StorePreset(const std::string& text, load::DatasetOptions* dataset) {
@@ -71,7 +88,11 @@ std::vector<Flag> DatasetFlags(load::DatasetOptions* options) {
   Flag prefixes = CountFlag("num-prefixes", "how many such prefixes there are", &d->num_prefixes, 1,
                             static_cast<int32_t>(limits::kMaxDatasetRequests));
   prefixes.aliases = {"prefix-repetition-num-prefixes"};
-  return {{"dataset-name", "NAME", d->name, fmt::format("{}", fmt::join(KindNames(), ", ")),
+  // Those behind it go before it: `--dataset FILE --dataset-name trace`.
+  return {{"dataset", "NAME|PATH", "",
+           "a dataset by its name, or a file, whose kind its first line tells",
+           [d](const std::string& text) { return StoreDataset(text, d); }},
+          {"dataset-name", "NAME", d->name, fmt::format("{}", fmt::join(KindNames(), ", ")),
            [d](const std::string& text) { return StoreDatasetName(text, d); }},
           {"dataset-path", "PATH", "", "the file of a dataset that is one", StoreText(&d->path)},
           {"preset", "NAME", "", "lengths: prefill-heavy (768/128) or decode-heavy (128/768)",

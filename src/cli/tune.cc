@@ -106,7 +106,7 @@ Status StoreRate(const std::string& text, double* to) {
 
 void AddTraffic(TuneArguments* options, std::vector<Flag>* flags) {
   tune::TuneOptions& t = options->tune;
-  t.dataset.token_ids = true;
+  t.dataset.token_ids = t.dataset.renders = true;
   t.dataset.num_prompts = 0;
   for (Flag& flag : DatasetFlags(&t.dataset)) flags->push_back(std::move(flag));
   flags->push_back(PromptsFlag(&t.dataset.num_prompts, "as many as a trial has time for",
@@ -195,12 +195,13 @@ void PrintTuneResult(const tune::TuneResult& result, const TuneArguments& option
     fmt::print("Best: {}\n", tune::Name(result.candidates[result.winner].setting));
     for (const std::string& reason : tune::Reasons(result)) fmt::print("  {}\n", reason);
   }
-  fmt::print(
-      "{} trials in {:.0f} s, ended because {}. Forecasts were off by {:.1f} % in throughput "
-      "(median "
-      "of {}).\n",
-      result.trials, result.spent_s, result.why_done, result.error.throughput * 100,
-      result.error.n);
+  fmt::print("{} trial{} in {:.0f} s, ended because {}.", result.trials,
+             result.trials == 1 ? "" : "s", result.spent_s, result.why_done);
+  if (result.error.n > 0) {
+    fmt::print(" Forecasts were off by {:.1f} % in throughput (median of {}).",
+               result.error.throughput * 100, result.error.n);
+  }
+  fmt::print("\n");
   for (const std::string& note : result.notes) fmt::print("{}\n", note);
   if (!options.allow_int8_kv && !options.fixed.contains("kv-cache-dtype")) {
     fmt::print("Not tried: an int8 KV cache, as it changes answers slightly (--allow-int8-kv).\n");

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <filesystem>
 
 #include "base/limits.h"
 #include "base/mapped_file.h"
+#include "formats/file_kind.h"
+#include "formats/gguf.h"
 #include "formats/json_file.h"
 #include "text/load_tokenizer.h"
 #include "text/tokenizer_gguf.h"
@@ -56,12 +59,13 @@ Result<std::string> TemplateMember(const std::string& path) {
 }
 
 // A file of its own, else the tokenizer's configuration.
-Result<std::string> FolderTemplate(const formats::HfFolder& folder) {
-  constexpr std::string_view kJinja = "chat_template.jinja";
-  if (folder.HasFile(kJinja)) return ReadText(folder.PathOf(kJinja));
+Result<std::string> FolderTemplate(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  const std::filesystem::path jinja = folder / "chat_template.jinja";
+  if (std::filesystem::exists(jinja, ignored)) return ReadText(jinja.string());
   for (const std::string_view name : {"chat_template.json", "tokenizer_config.json"}) {
-    if (!folder.HasFile(name)) continue;
-    VIVACE_ASSIGN(std::string source, TemplateMember(folder.PathOf(name)));
+    if (!std::filesystem::exists(folder / name, ignored)) continue;
+    VIVACE_ASSIGN(std::string source, TemplateMember((folder / name).string()));
     if (!source.empty()) return source;
   }
   return std::string();
@@ -69,11 +73,20 @@ Result<std::string> FolderTemplate(const formats::HfFolder& folder) {
 
 }  // namespace
 
+Result<std::string> ReadChatTemplate(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return FolderTemplate(path);
+  VIVACE_ASSIGN(const auto kind, formats::DetectFileKind(path));
+  if (kind != formats::FileKind::kGguf) return std::string();
+  VIVACE_ASSIGN(const auto gguf, formats::GgufFile::Open(path));
+  return GgufTemplate(gguf);
+}
+
 Result<ModelText> ReadModelText(const model::ModelFile& file) {
   ModelText text;
   if (const formats::HfFolder* folder = file.folder()) {
     VIVACE_ASSIGN(text.tokenizer, LoadTokenizer(folder->folder()));
-    VIVACE_ASSIGN(text.chat_template_source, FolderTemplate(*folder));
+    VIVACE_ASSIGN(text.chat_template_source, FolderTemplate(folder->folder()));
   } else {
     VIVACE_ASSIGN(text.tokenizer, TokenizerOf(*file.gguf()));
     VIVACE_ASSIGN(text.chat_template_source, GgufTemplate(*file.gguf()));

@@ -21,4 +21,7 @@ struct ModelText {
 // vocab_mismatch.
 Result<ModelText> ReadModelText(const model::ModelFile& file);
 
+// The chat template alone, of a path that LoadTokenizer takes; empty: there is none.
+Result<std::string> ReadChatTemplate(const std::string& path);
+
 }  // namespace vivace

@@ -46,6 +46,12 @@ double CachedShare(const Figures& f) {
   return f.input_tokens > 0 ? static_cast<double>(f.cached_tokens) / f.input_tokens : 0;
 }
 
+std::string FewForP99(int64_t completed) {
+  if (completed <= 0 || completed >= kFewForP99) return "";
+  return fmt::format("fewer than {} requests completed: a p99 is about the slowest of them",
+                     kFewForP99);
+}
+
 std::vector<std::string> InvalidBecause(const RunResult& run) {
   const Figures& f = run.figures;
   std::vector<std::string> why;
@@ -110,10 +116,7 @@ std::vector<std::string> Warnings(const RunResult& run) {
                     "TPOT; read TPOT",
                     f.tokens_per_chunk));
   }
-  if (f.completed > 0 && f.completed < kFewForP99) {
-    out.push_back(fmt::format(
-        "fewer than {} requests completed: a p99 is about the slowest of them", kFewForP99));
-  }
+  if (std::string few = FewForP99(f.completed); !few.empty()) out.push_back(std::move(few));
   // Where places are limited, waiting for one is not lateness; the client measures its loop itself.
   if (run.max_concurrency == 0 && f.send_lag_ms.n > 0 && f.send_lag_ms.p99 > kLagMs &&
       f.send_lag_ms.p99 > kLagOfTtft * f.ttft_ms.mean) {

@@ -19,7 +19,7 @@ struct PlannedRequest {
   // Text, token ids, or messages. In a conversation: what this turn adds; the client puts the turns
   // before and the server's answers to them in front.
   std::variant<std::string, PromptIds, Messages> prompt;
-  int32_t prompt_tokens = 0;  // exact where the dataset could make it so; 0: not known
+  int32_t prompt_tokens = 0;  // exact where the dataset could make it so, or a guess; 0: not known
   int32_t output_tokens = 0;  // max_tokens
   int32_t conversation =
       -1;            // its turns are sent one after another, each after the answer to the last

@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "base/limits.h"
+#include "engine/model_text.h"
 #include "load/client/chunk.h"
 #include "load/client/fetch.h"
 #include "load/datasets/tokenizer_counter.h"
@@ -157,7 +158,8 @@ Result<std::unique_ptr<TokenCounter>> MakeServerCounter(const Target& target,
 
 Result<std::unique_ptr<TokenCounter>> MakeFileCounter(const std::string& path) {
   VIVACE_ASSIGN(auto tokenizer, LoadTokenizer(path));
-  return std::unique_ptr<TokenCounter>(std::make_unique<TokenizerCounter>(std::move(tokenizer)));
+  return std::unique_ptr<TokenCounter>(std::make_unique<TokenizerCounter>(
+      std::move(tokenizer), ReadChatTemplate(path).value_or("")));
 }
 
 }  // namespace vivace::load

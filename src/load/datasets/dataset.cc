@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/limits.h"
+#include "load/datasets/entries.h"
 #include "load/datasets/lengths.h"
 #include "load/datasets/makers.h"
 
@@ -96,6 +97,13 @@ Status WorkloadBuilder::Add(PlannedRequest request) {
 Workload WorkloadBuilder::Finish(std::string_view remark) {
   workload_.name += remark;
   return std::move(workload_);
+}
+
+Result<std::string_view> KindOfFile(const std::string& path) {
+  VIVACE_ASSIGN(const EntryFile file, EntryFile::Open(path, 1));
+  const auto entry = file.Parse(file.entries().front());
+  if (!entry || entry->contains("input_length")) return "trace";
+  return entry->contains("conversations") || entry->contains("conversation") ? "sharegpt" : "jsonl";
 }
 
 int32_t TurnsOf(const DatasetOptions& options) {

@@ -44,6 +44,7 @@ struct DatasetOptions {
   int32_t turns = 1;              // of a conversation
   bool token_ids = false;         // send ids where the endpoint takes them
   bool chat = false;              // messages rather than text
+  bool renders = false;           // a file's messages are taken though it is not `chat`
   bool output_len_given = false;  // `output_len` is the user's wish: it goes before the file's own
 };
 
@@ -62,6 +63,10 @@ struct DatasetKind {
   Result<Workload> (*make)(const DatasetOptions&, TokenCounter*);
 };
 std::span<const DatasetKind> Datasets();
+
+// The kind of a user's file, by its first entry: what has conversations is ShareGPT's, what has
+// lengths, or is no JSON, a trace.
+Result<std::string_view> KindOfFile(const std::string& path);
 
 // Turns of a conversation: those that are asked for, 3 of multi-turn where none are, else 1.
 int32_t TurnsOf(const DatasetOptions& options);

@@ -180,6 +180,60 @@ TEST_F(Files, ShareGptFiltersAsVllmDoes) {
   EXPECT_EQ(lengths, (std::set<std::pair<int, int>>(std::begin(kept), std::end(kept))));
 }
 
+// Around a prompt, not around the answer; and no reason to leave out what is short enough.
+TEST_F(Files, ShareGptCountsTheChatTemplateForPromptsOnly) {
+  FakeTokenizer tokenizer(/*bos=*/true, /*chat=*/30);
+  DatasetOptions options =
+      Options("sharegpt", "[" + Conversation(5, 15) + "," + Conversation(1024, 1024) + "," +
+                              Conversation(3, 15) + "]");
+  options.chat = true;
+  std::set<std::pair<int, int>> lengths;
+  for (const PlannedRequest& r : Made(options, &tokenizer).requests)
+    lengths.insert({r.prompt_tokens, r.output_tokens});
+  EXPECT_EQ(lengths, (std::set<std::pair<int, int>>{{35, 15}, {1054, 1024}}));
+  options.chat = false;
+  lengths.clear();
+  for (const PlannedRequest& r : Made(options, &tokenizer).requests)
+    lengths.insert({r.prompt_tokens, r.output_tokens});
+  EXPECT_EQ(lengths, (std::set<std::pair<int, int>>{{6, 15}, {1025, 1024}}));
+}
+
+// A server without `usage` leaves nothing else to go by.
+TEST_F(Files, WithoutATokenizerLengthsAreGuessed) {
+  EXPECT_EQ(Made(Options("sharegpt", Conversation(40, 40))).requests[0].prompt_tokens,
+            (4 * 40 - 1 + 3) / 4);
+  EXPECT_EQ(Made(Options("jsonl", R"({"prompt": "the man"})")).requests[0].prompt_tokens, 2);
+  const Workload trace =
+      Made(Options("trace", R"({"timestamp": 1, "input_length": 40, "output_length": 5})"));
+  EXPECT_EQ(trace.requests[0].prompt_tokens, 40);
+}
+
+TEST_F(Files, MessagesAreTakenWhereTheyAreRendered) {
+  DatasetOptions options =
+      Options("jsonl", R"({"messages": [{"role": "user", "content": "the man"}]}
+{"prompt": "the man"})");
+  options.renders = true;
+  const Workload w = Made(options);
+  EXPECT_EQ(std::get<Messages>(w.requests[0].prompt)[0].content, "the man");
+  EXPECT_EQ(w.requests[0].prompt_tokens, 2);
+  EXPECT_EQ(std::get<std::string>(w.requests[1].prompt), "the man");
+}
+
+TEST_F(Files, AFilesFirstEntryTellsItsKind) {
+  const std::pair<std::string, std::string_view> kinds[] = {
+      {R"({"prompt": "a"})", "jsonl"},
+      {R"([{"messages": []}, 3])", "jsonl"},
+      {"[" + Conversation(5, 5) + "]", "sharegpt"},
+      {R"({"timestamp": 1, "input_length": 40, "output_length": 5})", "trace"},
+      {"Timestamp,Model,Request tokens,Response tokens\n5,ChatGPT,472,18\n", "trace"}};
+  for (const auto& [content, kind] : kinds) {
+    const auto found = KindOfFile(Options("jsonl", content).path);
+    ASSERT_TRUE(found) << content;
+    EXPECT_EQ(*found, kind) << content;
+  }
+  EXPECT_FALSE(KindOfFile(Options("jsonl", " ").path));
+}
+
 TEST_F(Files, ShareGptIsShuffledBySeedAndCut) {
   FakeTokenizer tokenizer;
   std::string all = "[" + Conversation(5, 5);

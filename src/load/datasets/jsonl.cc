@@ -87,7 +87,7 @@ class Reader {
   }
 
   Result<PlannedRequest> ReadMessages(const Entry& entry, const value& list) const {
-    if (!options_.chat) {
+    if (!options_.chat && !options_.renders) {
       return file_.Broken(entry,
                           "messages need a chat endpoint: use --endpoint "
                           "/v1/chat/completions");
@@ -108,6 +108,8 @@ class Reader {
       messages.push_back({std::string(role->get_string()), std::string(content->get_string())});
     }
     PlannedRequest request;
+    for (const Message& message : messages)
+      request.prompt_tokens += PromptMaker::GuessTokens(message.content);
     request.prompt = std::move(messages);
     return request;
   }

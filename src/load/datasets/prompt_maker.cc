@@ -125,6 +125,7 @@ Result<PromptMaker::Prompt> PromptMaker::Make(uint64_t purpose, int32_t tokens,
     const auto there = static_cast<int32_t>(std::count(before.begin(), before.end(), ' ')) +
                        (before.empty() ? 0 : 1);
     Join(&prompt.text, DrawWords(static_cast<size_t>(std::max(tokens - there, 0)), &random));
+    prompt.tokens = tokens;
     return prompt;
   }
   const auto wanted = static_cast<size_t>(std::max(tokens - around_, 1));
@@ -150,11 +151,20 @@ Result<PromptMaker::Prompt> PromptMaker::Make(uint64_t purpose, int32_t tokens,
   return prompt;
 }
 
-Result<int32_t> PromptMaker::Count(std::string_view text) {
-  if (counter_ == nullptr) return 0;
+int32_t PromptMaker::GuessTokens(std::string_view text) {
+  constexpr size_t kBytesAToken = 4;
+  return static_cast<int32_t>((text.size() + kBytesAToken - 1) / kBytesAToken);
+}
+
+Result<int32_t> PromptMaker::OwnTokens(std::string_view text) {
+  if (counter_ == nullptr) return GuessTokens(text);
   VIVACE_ASSIGN(const auto ids, counter_->Encode(text));
-  const size_t own = ids.size() - std::min(ids.size(), leading_ + trailing_);
-  return static_cast<int32_t>(own) + around_;
+  return static_cast<int32_t>(ids.size() - std::min(ids.size(), leading_ + trailing_));
+}
+
+Result<int32_t> PromptMaker::Count(std::string_view text) {
+  VIVACE_ASSIGN(const int32_t own, OwnTokens(text));
+  return own + around_;
 }
 
 PlannedRequest PromptMaker::Plan(Prompt prompt, int32_t output_tokens) const {

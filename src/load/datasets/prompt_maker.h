@@ -3,7 +3,7 @@
 // Text is drawn, encoded, cut at the wanted token, decoded and encoded again, because a cut text
 // may be tokenised otherwise than it was; what is missing is drawn again. Two or three calls of the
 // counter are the rule, kRounds the bound; what is still off then is returned with its true count.
-// Without a counter a common word stands for a token and counts are 0 (not known).
+// Without a counter a common word stands for a token, and counts are guesses.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class PromptMaker {
   struct Prompt {
     std::string text;
     PromptIds ids;       // special tokens in front included; empty without a counter
-    int32_t tokens = 0;  // as the server will count it; 0: not known
+    int32_t tokens = 0;  // as the server will count it, or a guess; 0: not known
   };
 
   static Result<PromptMaker> Create(const DatasetOptions& options, TokenCounter* counter,
@@ -36,8 +36,15 @@ class PromptMaker {
   // `tokens` in all, beginning with `before` and drawn by `purpose`.
   Result<Prompt> Make(uint64_t purpose, int32_t tokens, std::string_view before = {});
 
-  // The count of a text that is there already; 0 without a counter.
+  // Of a text that is there already: its own tokens, and those of a prompt that it is.
+  Result<int32_t> OwnTokens(std::string_view text);
   Result<int32_t> Count(std::string_view text);
+  // Of English, where nothing counts.
+  static int32_t GuessTokens(std::string_view text);
+
+  // Tokens of a prompt beside its text's: special ones in front, the chat template's; as far as
+  // they are known.
+  int32_t around() const { return around_; }
 
   // As the endpoint takes it: ids, messages of a user, or text.
   PlannedRequest Plan(Prompt prompt, int32_t output_tokens) const;

@@ -16,7 +16,6 @@ namespace {
 
 // vLLM's is_valid_sequence.
 constexpr int64_t kLeastTokens = 4, kMostPromptTokens = 1'024, kMostTokens = 2'048;
-constexpr size_t kBytesAToken = 4;  // of English, where there is no tokenizer
 
 struct Exchange {
   std::string prompt, answer;
@@ -57,25 +56,19 @@ std::vector<size_t> Shuffled(size_t count, uint64_t seed) {
   return order;
 }
 
+// Of the texts alone: a template around the prompt is no reason to leave an exchange out.
 struct Counts {
-  int64_t prompt = 0, output = 0;
+  int32_t prompt = 0, output = 0;
 };
 
 Result<Counts> CountTokens(const Exchange& exchange, const DatasetOptions& options,
-                           PromptMaker* maker, bool counts) {
-  const auto count = [&](const std::string& text) -> Result<int64_t> {
-    if (!counts) return static_cast<int64_t>(text.size() / kBytesAToken);
-    VIVACE_ASSIGN(const int32_t tokens, maker->Count(text));
-    return int64_t{tokens};
-  };
-  Counts result;
-  VIVACE_ASSIGN(result.prompt, count(exchange.prompt));
-  if (options.output_len_given) {
-    result.output = options.output_len;
-  } else {
-    VIVACE_ASSIGN(result.output, count(exchange.answer));
+                           PromptMaker* maker) {
+  Counts counts{.output = options.output_len};
+  VIVACE_ASSIGN(counts.prompt, maker->OwnTokens(exchange.prompt));
+  if (!options.output_len_given) {
+    VIVACE_ASSIGN(counts.output, maker->OwnTokens(exchange.answer));
   }
-  return result;
+  return counts;
 }
 
 }  // namespace
@@ -92,15 +85,14 @@ Result<Workload> MakeShareGpt(const DatasetOptions& options, TokenCounter* count
     const Entry& entry = file.entries()[index];
     VIVACE_ASSIGN(std::optional<Exchange> exchange, ReadExchange(file, entry));
     if (!exchange) continue;
-    VIVACE_ASSIGN(const Counts counts, CountTokens(*exchange, options, &maker, counter != nullptr));
+    VIVACE_ASSIGN(const Counts counts, CountTokens(*exchange, options, &maker));
     if (!Fits(counts.prompt, counts.output, options.output_len_given)) continue;
-    PromptMaker::Prompt prompt{.text = std::move(exchange->prompt), .ids = {}, .tokens = 0};
-    if (counter != nullptr) prompt.tokens = static_cast<int32_t>(counts.prompt);
+    PromptMaker::Prompt prompt{
+        .text = std::move(exchange->prompt), .ids = {}, .tokens = counts.prompt + maker.around()};
     if (texts.token_ids && !options.chat) {
       VIVACE_ASSIGN(prompt.ids, counter->Encode(prompt.text));
     }
-    VIVACE_RETURN_IF_ERROR(
-        builder.Add(maker.Plan(std::move(prompt), static_cast<int32_t>(counts.output))));
+    VIVACE_RETURN_IF_ERROR(builder.Add(maker.Plan(std::move(prompt), counts.output)));
   }
   if (builder.size() == 0) {
     return Fail(

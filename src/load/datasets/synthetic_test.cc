@@ -109,7 +109,7 @@ TEST(RandomDataset, ChatCountsTheTemplateWhereItIsKnown) {
 TEST(RandomDataset, WithoutATokenizerSaysSo) {
   const Workload w = Made({.num_prompts = 2, .input_len = 10}, nullptr);
   EXPECT_THAT(w.name, HasSubstr("lengths approximate"));
-  EXPECT_EQ(w.requests[0].prompt_tokens, 0);
+  EXPECT_EQ(w.requests[0].prompt_tokens, 10);
   const std::string& text = Text(w.requests[0]);
   EXPECT_EQ(std::count(text.begin(), text.end(), ' '), 9);
 }
