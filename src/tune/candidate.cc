@@ -46,15 +46,10 @@ Score ScoreOf(const Objective& objective, const Trial& trial) {
 
 void Summarise(const Objective& objective, Candidate* candidate) {
   std::vector<Score> scores;
-  std::vector<double> values;
-  for (const Trial& trial : candidate->trials) {
-    scores.push_back(ScoreOf(objective, trial));
-    values.push_back(scores.back().value);
-  }
+  for (const Trial& trial : candidate->trials) scores.push_back(ScoreOf(objective, trial));
   const size_t middle = MiddleOf(scores);
   candidate->measured = candidate->trials[middle].measured;
   candidate->score = std::move(scores[middle]);
-  candidate->score.value = bench::Median(std::move(values));
 }
 
 void MarkFront(std::vector<Candidate>* candidates) {

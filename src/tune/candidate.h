@@ -21,9 +21,8 @@ struct Candidate {
   Score forecast_score = {};
   std::vector<Trial> trials = {};
   // Of all trials, by Summarise:
-  Measured measured = {};  // the one in the middle
-  Score score = {};        // the median value; margin and what is broken of the one in the middle,
-                           // so that it keeps what more than half of the trials keep
+  Measured measured = {};  // the one in the middle (objective.h),
+  Score score = {};        // and its score
   // Nothing measured in the space is as good in throughput, p99 TTFT and p99 ITL and better in one.
   bool front = false;
   bool tried() const { return !trials.empty() && trials.front().error.empty(); }

@@ -104,6 +104,13 @@ TEST(Candidate, IsTheTrialInTheMiddle) {
   EXPECT_EQ(c.score.value, 100);
 }
 
+// It was ranked by one number and shown with another.
+TEST(Candidate, OfTwoTrialsFiguresAndScoreAreOfTheSame) {
+  const Candidate c = Tried({RunWith(738.98, 1, 1), RunWith(690.23, 2, 1)}, kThroughput);
+  EXPECT_EQ(c.score.value, c.measured.figures.output_throughput);
+  EXPECT_EQ(c.score.value, 690.23);
+}
+
 TEST(Candidate, RankedByWhatIsKeptFirst) {
   const Objective objective = Promising("p99:itl:50");
   const std::vector<Candidate> all = {

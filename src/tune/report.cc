@@ -103,6 +103,8 @@ void CompareWithDefaults(const TuneResult& result, std::vector<std::string>* rea
         fmt::format("The defaults break the promise: {}.", fmt::join(d.score.broken, ", ")));
   } else if (d.outside && Better(d.score, w.score)) {
     reasons->emplace_back("The defaults are better, but your flags leave them out.");
+  } else if (result.brief) {
+    reasons->emplace_back("That may be chance: trials were short.");
   } else if (!result.beats_defaults) {
     reasons->push_back(fmt::format(
         "That is no clear difference: one trial varies by {:.1f} %. The defaults serve as well.",

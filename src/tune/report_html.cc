@@ -184,6 +184,17 @@ std::string Head(const TuneResult& result, const ReportOptions& options) {
   return out;
 }
 
+std::string ForecastErrors(const TuneResult& result) {
+  return fmt::format(
+             "<h2>How good the forecasts were</h2>\n<p>Median error over {} settings: throughput "
+             "{:.1f} % (worst {:.1f} %), p99 TTFT {:.0f} %, p99 ITL {:.0f} %. Steps: the cost "
+             "model's typical error is {:.1f} %. One trial varies by {:.1f} %.</p>\n",
+             result.error.n, result.error.throughput * 100, result.error.worst_throughput * 100,
+             result.error.p99_ttft * 100, result.error.p99_itl * 100, result.step_error * 100,
+             result.noise * 100) +
+         ForecastPlot(result);
+}
+
 }  // namespace
 
 std::string ReportHtml(const TuneResult& result, const ReportOptions& options) {
@@ -203,16 +214,7 @@ std::string ReportHtml(const TuneResult& result, const ReportOptions& options) {
         "as the winner has it. In brackets: forecast, not measured. With \"!\": breaks the "
         "promise.</p>\n";
     out += ScoreMap(result);
-    out += fmt::format(
-        "<h2>How good the forecasts were</h2>\n<p>Median error over {} settings: throughput {:.1f} "
-        "% "
-        "(worst {:.1f} %), p99 TTFT {:.0f} %, p99 ITL {:.0f} %. Steps: the cost model's typical "
-        "error is "
-        "{:.1f} %. One trial varies by {:.1f} %.</p>\n",
-        result.error.n, result.error.throughput * 100, result.error.worst_throughput * 100,
-        result.error.p99_ttft * 100, result.error.p99_itl * 100, result.step_error * 100,
-        result.noise * 100);
-    out += ForecastPlot(result);
+    if (result.error.n > 0) out += ForecastErrors(result);
     out += "<h2>All that was measured</h2>\n" + Table(result);
   } else {
     out += "<p>No setting was measured to its end.</p>\n";

@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "bench/machine_limits.h"
 #include "kernels/fastest_isa.h"
+#include "load/validity.h"
 
 namespace vivace::tune {
 
@@ -20,6 +21,27 @@ double TuneResult::gain() const {
   return before > 0 ? candidates[winner].score.value / before - 1 : 0;
 }
 
+namespace {
+
+// What figures of little are worth.
+void NoteSmallness(TuneResult* result) {
+  const Candidate& winner = result->candidates[result->winner];
+  const std::string few = load::FewForP99(winner.measured.figures.completed);
+  if (!few.empty()) {
+    result->notes.push_back(fmt::format(
+        "In a trial of the winner {}; --num-prompts, or a larger dataset, gives more.", few));
+  }
+  if (!result->brief) return;
+  double seconds = 0;
+  for (const Trial& trial : winner.trials) seconds += trial.measured.elapsed_s;
+  result->notes.push_back(fmt::format(
+      "Trials were short: the winner was measured for {:.2g} s in {} trial{}, and another run may "
+      "find another one. More requests in a trial, or a larger --budget, tell more.",
+      seconds, winner.trials.size(), winner.trials.size() == 1 ? "" : "s"));
+}
+
+}  // namespace
+
 TuneResult ResultOf(const Session& session, const Traffic& traffic, const Objective& objective,
                     Candidates candidates, const Search* search) {
   TuneResult result;
@@ -30,8 +52,10 @@ TuneResult ResultOf(const Session& session, const Traffic& traffic, const Object
     result.winner = *search->leader();
     result.rivals = search->rivals();
     result.noise = search->noise();
-    result.beats_defaults =
-        candidates.defaults && search->ClearlyBetter(result.winner, *candidates.defaults);
+    const bool compares = candidates.defaults && search->explored(*candidates.defaults);
+    const size_t compared = compares ? *candidates.defaults : result.winner;
+    result.brief = !search->WellMeasured(result.winner) || !search->WellMeasured(compared);
+    result.beats_defaults = !result.brief && search->ClearlyBetter(result.winner, compared);
   }
   for (const auto& [setting, standing_for] : candidates.standing) {
     if (const auto found = candidates.Find(standing_for))
@@ -54,6 +78,7 @@ TuneResult ResultOf(const Session& session, const Traffic& traffic, const Object
     result.notes.emplace_back(
         "The winner's trial was cut short: its figures are of what had been computed by then.");
   }
+  if (result.any) NoteSmallness(&result);
   result.workload = traffic.workload.name;
   result.requests = traffic.workload.requests.size();
   result.model = session.file.path();

@@ -24,7 +24,8 @@ struct TuneResult {
   size_t winner = 0;               // index; only if any was tried
   bool any = false;
   std::vector<size_t> rivals;   // not clearly worse than the winner, best first
-  bool beats_defaults = false;  // the winner, by more than chance
+  bool beats_defaults = false;  // the winner, by more than chance, and not `brief`
+  bool brief = false;           // trials of the winner or the defaults are too short for a claim
   double noise = 0;             // of one trial, as a share
   ForecastError error;
   double step_error = 0;  // of the fit with the most threads, typical

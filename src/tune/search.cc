@@ -74,13 +74,9 @@ Belief Ranked(const Belief& value, const Belief& margin) {
 
 }  // namespace
 
-double Search::Tried::value() const { return std::log(bench::Median(values)); }
+double Search::Tried::value() const { return std::log(scores[middle].value); }
 
-double Search::Tried::margin() const {
-  std::vector<double> sorted = margins;
-  std::ranges::sort(sorted);
-  return sorted[(sorted.size() - 1) / 2];
-}
+bool Search::Tried::gave_nothing() const { return scores[middle].value <= kLeastScore; }
 
 double Search::Tried::rank() const { return value() + std::log(BrokenFactor(margin())); }
 
@@ -101,13 +97,14 @@ void Search::Forecast(const std::vector<Score>& scores) {
   Learn();
 }
 
-void Search::Add(size_t candidate, const Score& score) {
+void Search::Add(size_t candidate, const Score& score, double seconds) {
   trials_ += 1;
   auto found = std::ranges::find(tried_, candidate, &Tried::candidate);
-  if (found == tried_.end())
-    found = tried_.insert(tried_.end(), {.candidate = candidate, .values = {}, .margins = {}});
-  found->values.push_back(std::max(score.value, kLeastScore));
-  found->margins.push_back(std::clamp(score.margin, -kFar, kFar));
+  if (found == tried_.end()) found = tried_.insert(tried_.end(), {.candidate = candidate});
+  found->scores.push_back({.value = std::max(score.value, kLeastScore),
+                           .margin = std::clamp(score.margin, -kFar, kFar)});
+  found->middle = MiddleOf(found->scores);
+  found->seconds += seconds;
   Learn();
 }
 
@@ -123,25 +120,27 @@ bool Search::MayWin(size_t candidate) const {
 double Search::noise() const {
   double squares = kFirstWeight * kFirstNoise * kFirstNoise, weight = kFirstWeight;
   for (const Tried& tried : tried_) {
-    const double middle = tried.value();
-    for (const double value : tried.values) {
-      const double off = std::min(std::abs(std::log(value) - middle), kStall);
+    std::vector<double> logs;
+    for (const Score& score : tried.scores) logs.push_back(std::log(score.value));
+    const double middle = bench::Median(logs);
+    for (const double value : logs) {
+      const double off = std::min(std::abs(value - middle), kStall);
       squares += off * off;
     }
-    weight += static_cast<double>(tried.values.size()) - 1;
+    weight += tried.count() - 1;
   }
   return std::sqrt(squares / weight);
 }
 
 double Search::ErrorOf(const Tried& tried) const {
-  return noise() / std::sqrt(static_cast<double>(tried.values.size()));
+  return noise() / std::sqrt(static_cast<double>(tried.count()));
 }
 
 void Search::Learn() {
   std::vector<Observation> values, margins;
   for (const Tried& tried : tried_) {
     const Place& place = places_[tried.candidate];
-    if (tried.value() <= std::log(kLeastScore)) continue;  // gave nothing: no ratio
+    if (tried.gave_nothing()) continue;  // no ratio
     values.push_back({.place = place,
                       .value = tried.value() - forecasts_[tried.candidate],
                       .noise = ErrorOf(tried)});
@@ -153,16 +152,26 @@ void Search::Learn() {
   margins_ = BeliefsOf(std::move(margins), places_, forecast_margins_, kOfMargins);
 }
 
-const Search::Tried* Search::Leader() const {
-  const Tried* leader = nullptr;
+// Of those that gave something and that `among` takes.
+template <typename Among>
+const Search::Tried* Search::BestOf(const Among& among) const {
+  const Tried* best = nullptr;
   for (const Tried& tried : tried_) {
-    if (!MayWin(tried.candidate) || tried.value() <= std::log(kLeastScore)) continue;
-    if (leader == nullptr ||
-        (tried.kept() != leader->kept() ? tried.kept() : tried.rank() > leader->rank())) {
-      leader = &tried;
+    if (tried.gave_nothing() || !among(tried)) continue;
+    if (best == nullptr ||
+        (tried.kept() != best->kept() ? tried.kept() : tried.rank() > best->rank())) {
+      best = &tried;
     }
   }
-  return leader;
+  return best;
+}
+
+const Search::Tried* Search::Leader() const {
+  return BestOf([&](const Tried& tried) { return MayWin(tried.candidate); });
+}
+
+const Search::Tried* Search::NearestTo(const Tried& leader) const {
+  return BestOf([&](const Tried& tried) { return &tried != &leader; });
 }
 
 std::optional<size_t> Search::leader() const {
@@ -198,7 +207,12 @@ int Search::count(size_t candidate) const {
 
 double Search::score(size_t candidate) const {
   const Tried* tried = Find(candidate);
-  return tried == nullptr ? 0 : std::exp(tried->value());
+  return tried == nullptr ? 0 : tried->scores[tried->middle].value;
+}
+
+bool Search::WellMeasured(size_t candidate) const {
+  const Tried* tried = Find(candidate);
+  return tried != nullptr && tried->well_measured();
 }
 
 double Search::ChanceOf(size_t candidate) const {
@@ -237,7 +251,7 @@ std::optional<size_t> Search::Explore() {
   double best_kept = kNone, best_broken = kNone;
   for (const Tried& tried : tried_) {
     const size_t i = tried.candidate;
-    if (!MayWin(i) || tried.value() <= std::log(kLeastScore)) continue;
+    if (!MayWin(i) || tried.gave_nothing()) continue;
     if (tried.kept()) best_kept = std::max(best_kept, beliefs_[i].mean);
     best_broken = std::max(best_broken, Ranked(beliefs_[i], margins_[i]).mean);
   }
@@ -280,6 +294,44 @@ bool Search::MayBeLuck(const Tried& leader) const {
   });
 }
 
+// The one to repeat because what was measured of it is too short: of the leader and what it is
+// compared with, the one with the least.
+std::optional<size_t> Search::TooBrief(const Tried& leader) const {
+  if (!repeating_) return std::nullopt;
+  const Tried* nearest = NearestTo(leader);
+  const Tried* least = nullptr;
+  for (const Tried& tried : tried_) {
+    const bool compared =
+        &tried == &leader || &tried == nearest || std::ranges::count(first_, tried.candidate) > 0;
+    if (!compared || tried.well_measured()) continue;
+    if (least == nullptr || tried.seconds < least->seconds) least = &tried;
+  }
+  return least == nullptr ? std::nullopt : std::optional(least->candidate);
+}
+
+// How the race ended, behind why nothing more is explored; empty where there was none.
+std::string Search::Verdict(const Tried& leader) const {
+  if (!leader.kept()) return "; nothing that was measured keeps the promise";
+  const auto others = [](std::ptrdiff_t n) {
+    return fmt::format("{} other{}", n, n == 1 ? "" : "s");
+  };
+  if (const auto rivals = this->rivals(); !rivals.empty()) {
+    return fmt::format("; no clear difference between the winner and {}",
+                       others(std::ssize(rivals)));
+  }
+  const auto beaten = std::ranges::count_if(tried_, [&](const Tried& tried) {
+    return &tried != &leader && MayWin(tried.candidate) && !tried.gave_nothing();
+  });
+  if (beaten == 0) return "";
+  if (!leader.well_measured() || !NearestTo(leader)->well_measured())
+    return fmt::format("; the winner was ahead of {} in short trials", others(beaten));
+  const bool of_all = std::ranges::all_of(options_.outside, [&](size_t i) {
+    return !explored(i) || ClearlyBetter(leader.candidate, i);
+  });
+  return fmt::format("; the winner is clearly ahead of {}{}", others(beaten),
+                     of_all ? "" : ", but not of the defaults");
+}
+
 // The one of the leader, its rivals and those in doubt that was measured least, the best of those.
 std::optional<size_t> Search::Race() {
   const Tried* leader = Leader();
@@ -291,18 +343,13 @@ std::optional<size_t> Search::Race() {
     if (std::ranges::count(contenders, tried.candidate) == 0 && InDoubt(tried, *leader))
       contenders.push_back(tried.candidate);
   }
-  if (contenders.size() == 1 && !MayBeLuck(*leader) && !InDoubt(*leader, *leader)) {
-    why_done_ += "; the winner is clearly ahead";
-    return std::nullopt;
-  }
+  const bool decided = contenders.size() == 1 && !MayBeLuck(*leader) && !InDoubt(*leader, *leader);
   const size_t least =
       *std::ranges::min_element(contenders, {}, [&](size_t i) { return count(i); });
-  if (count(least) >= options_.most_repeats) {
-    why_done_ += fmt::format("; no clear difference between the winner and {} other{}",
-                             rivals.size(), rivals.size() == 1 ? "" : "s");
-    return std::nullopt;
-  }
-  return least;
+  if (!decided && count(least) < options_.most_repeats) return least;
+  if (const auto brief = TooBrief(*leader)) return brief;
+  why_done_ += Verdict(*leader);
+  return std::nullopt;
 }
 
 std::optional<size_t> Search::Next() {

@@ -14,6 +14,10 @@
 //            the machine hits them alike; who is clearly behind drops out
 //   done     one is left, or those left have had `most_repeats`: no difference was found
 //
+// Trials that are short are mostly noise. Before it is done, the leader, the one nearest to it and
+// those measured first are therefore repeated in turns, until each was measured for kEnoughS or
+// kEnoughTrials tell how much it varies.
+//
 // What keeps its promises goes before all that does not, whatever its value (objective.h).
 //
 // Pure and deterministic: the same scores give the same choices. One thread. Cost: two Gaussian
@@ -46,6 +50,8 @@ class Search {
   static constexpr double kSure = 2;           // standard errors of a clear difference
   static constexpr double kDoubtful = 0.1;     // a margin this small may be another the next time
   static constexpr int kSureTrials = 3;        // but not after so many
+  static constexpr double kEnoughS = 2;        // of trials, for a claim about a setting,
+  static constexpr int kEnoughTrials = 12;     // or so many of them
 
   // `first` are measured before all others, such as the defaults, which everything is compared
   // with.
@@ -53,11 +59,13 @@ class Search {
 
   // Scores by the forecast, one for each place; above 0. May be called again when it has learned.
   void Forecast(const std::vector<Score>& scores);
-  // A measurement; 0 and below: it gave nothing.
-  void Add(size_t candidate, const Score& score);
+  // A measurement, and how long it was; 0 and below: it gave nothing.
+  void Add(size_t candidate, const Score& score, double seconds = kEnoughS);
 
   // Only races from here on: time grows short.
   void EndExploring() { exploring_ = false; }
+  // Short trials are not repeated for their shortness from here on.
+  void EndRepeating() { repeating_ = false; }
 
   // Nothing: done, and why_done() says why.
   std::optional<size_t> Next();
@@ -71,7 +79,9 @@ class Search {
   bool ClearlyBetter(size_t first, size_t second) const;
   bool explored(size_t candidate) const { return count(candidate) > 0; }
   int count(size_t candidate) const;
-  // The median of the measurements of one: a stall of the machine is no property of a setting.
+  // Whether its trials were long, or many, enough for a claim about it.
+  bool WellMeasured(size_t candidate) const;
+  // Of the measurement in the middle: a stall of the machine is no property of a setting.
   double score(size_t candidate) const;
   // Standard deviation of one measurement, as a share.
   double noise() const;
@@ -79,20 +89,31 @@ class Search {
  private:
   struct Tried {
     size_t candidate = 0;
-    std::vector<double> values, margins;
-    double value() const;   // the logarithm of the median
-    double margin() const;  // as objective.h's MiddleOf has it
+    std::vector<Score> scores = {};
+    size_t middle = 0;  // of these, by MiddleOf
+    double seconds = 0;
+    double value() const;  // a logarithm
+    double margin() const { return scores[middle].margin; }
     bool kept() const { return margin() >= 0; }
     double rank() const;  // among those that keep promises, or among those that do not
-    int count() const { return static_cast<int>(values.size()); }
+    int count() const { return static_cast<int>(scores.size()); }
+    bool gave_nothing() const;
+    bool well_measured() const {
+      return gave_nothing() || seconds >= kEnoughS || count() >= kEnoughTrials;
+    }
   };
 
   const Tried* Find(size_t candidate) const;
+  template <typename Among>
+  const Tried* BestOf(const Among& among) const;
   const Tried* Leader() const;
+  const Tried* NearestTo(const Tried& leader) const;
   double ErrorOf(const Tried& tried) const;
   bool MayWin(size_t candidate) const;
   bool InDoubt(const Tried& tried, const Tried& leader) const;
   bool MayBeLuck(const Tried& leader) const;
+  std::optional<size_t> TooBrief(const Tried& leader) const;
+  std::string Verdict(const Tried& leader) const;
   double ChanceOf(size_t candidate) const;
   void Learn();
   std::optional<size_t> Explore();
@@ -107,7 +128,7 @@ class Search {
   std::vector<double> forecast_margins_;  // likewise
   std::vector<Tried> tried_;              // in order of their first measurement
   size_t trials_ = 0;
-  bool exploring_ = true;
+  bool exploring_ = true, repeating_ = true;
   std::vector<Belief> beliefs_, margins_;  // of log value and margin at each place, from Learn
   std::string why_done_;
 };

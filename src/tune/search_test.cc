@@ -15,6 +15,7 @@ namespace vivace::tune {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 double Exact(double, double) { return 1; }
 double Easy(double, double) { return 5; }
@@ -183,7 +184,85 @@ TEST_F(TwoSettings, AClearWinnerEndsTheRaceAtOnce) {
   EXPECT_EQ(search_.Next(), std::nullopt);
   EXPECT_EQ(search_.leader(), 1u);
   EXPECT_TRUE(search_.rivals().empty());
+  EXPECT_THAT(search_.why_done(), HasSubstr("the winner is clearly ahead of 1 other"));
+}
+
+// What follows is no clear lead.
+TEST_F(TwoSettings, WithoutARivalNothingIsAhead) {
+  Search search({Place{2}, Place{9}}, {0}, {});
+  search.Forecast(Values({100, 100}));
+  search.Add(0, {.value = 100});
+  search.EndExploring();
+  EXPECT_EQ(search.Next(), std::nullopt);
+  EXPECT_EQ(search.why_done(), "there was no time to try others");
+}
+
+TEST_F(TwoSettings, WhatKeepsNoPromiseIsNotAhead) {
+  search_.Forecast(Values({100, 100}));
+  search_.Add(0, {.value = 100, .margin = -0.5});
+  search_.Add(1, {.value = 40, .margin = -1});
+  EXPECT_EQ(search_.Next(), std::nullopt);
+  EXPECT_THAT(search_.why_done(), HasSubstr("nothing that was measured keeps the promise"));
+  EXPECT_THAT(search_.why_done(), Not(HasSubstr("ahead")));
+}
+
+TEST_F(TwoSettings, WhereTheDefaultsServeAsWellItIsSaid) {
+  Search search({Place{2}, Place{5}, Place{9}}, {2}, {.outside = {2}});
+  search.Forecast(Values({100, 100, 100}));
+  search.Add(2, {.value = 150});
+  search.Add(0, {.value = 150});
+  search.Add(1, {.value = 100});
+  while (const auto next = search.Next()) search.Add(*next, {.value = *next == 1 ? 100.0 : 150.0});
+  EXPECT_THAT(search.why_done(), HasSubstr("ahead of 1 other, but not of the defaults"));
+}
+
+TEST_F(TwoSettings, WhatIsShownOfSeveralIsOneOfThem) {
+  search_.Add(0, {.value = 738.98});
+  search_.Add(0, {.value = 690.23});
+  EXPECT_EQ(search_.score(0), 690.23);
+}
+
+// A tenth of a second says next to nothing: two that are alike differ by nine tenths at first.
+TEST_F(TwoSettings, ShortTrialsAreRepeatedInTurns) {
+  search_.Forecast(Values({100, 100}));
+  search_.Add(0, {.value = 70}, 0.1);
+  search_.Add(1, {.value = 133}, 0.1);
+  const double drawn[] = {120, 75, 100, 133, 90, 70};
+  int trials = 2;
+  while (const auto next = search_.Next()) {
+    ASSERT_LE(++trials, 2 * Search::kEnoughTrials);
+    search_.Add(*next, {.value = drawn[search_.count(*next) % 6]}, 0.1);
+    EXPECT_LE(std::abs(search_.count(0) - search_.count(1)), 1);
+  }
+  EXPECT_EQ(trials, 2 * Search::kEnoughTrials);
+  EXPECT_TRUE(search_.WellMeasured(0) && search_.WellMeasured(1));
+  EXPECT_GT(search_.noise(), 0.15);
+  EXPECT_FALSE(search_.ClearlyBetter(1, 0));
+  EXPECT_THAT(search_.why_done(), HasSubstr("no clear difference"));
+}
+
+TEST_F(TwoSettings, SecondsEndThatToo) {
+  search_.Forecast(Values({100, 100}));
+  search_.Add(0, {.value = 100}, Search::kEnoughS / 2);
+  search_.Add(1, {.value = 200}, Search::kEnoughS / 2);
+  for (int i = 0; i < 2; ++i) {
+    const auto next = search_.Next();
+    ASSERT_TRUE(next);
+    search_.Add(*next, {.value = *next == 0 ? 100.0 : 200.0}, Search::kEnoughS / 2);
+  }
+  EXPECT_EQ(search_.Next(), std::nullopt);
+  EXPECT_EQ(search_.count(0), 2);
   EXPECT_THAT(search_.why_done(), HasSubstr("clearly ahead"));
+}
+
+TEST_F(TwoSettings, WithoutTimeForThatNoClearLeadIsClaimed) {
+  search_.Forecast(Values({100, 100}));
+  search_.Add(0, {.value = 100}, 0.1);
+  search_.Add(1, {.value = 200}, 0.1);
+  search_.EndRepeating();
+  EXPECT_EQ(search_.Next(), std::nullopt);
+  EXPECT_THAT(search_.why_done(), HasSubstr("the winner was ahead of 1 other in short trials"));
+  EXPECT_FALSE(search_.WellMeasured(1));
 }
 
 TEST_F(TwoSettings, AWinnerIsMeasuredTwiceWhereNoiseCouldHaveMadeIt) {

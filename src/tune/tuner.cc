@@ -22,6 +22,7 @@ namespace {
 constexpr double kTrialsInBudget = 40;  // the length of one follows from this
 constexpr double kLeastTrialS = 1, kMostTrialS = 60;
 constexpr double kExploringShare = 0.7;  // of the budget: what is left is for the race
+constexpr double kRepeatingShare = 0.5;  // after which short trials are not repeated
 constexpr size_t kFirstRequests = 64, kLeastRequests = 8, kMostRequests = 20'000;
 constexpr double kHopeless = 3;          // times the leader's time after which a trial is given up
 constexpr double kLeastHopelessS = 0.5;  // and never before
@@ -172,7 +173,7 @@ void Tuner::LearnFromTrials() {
 
 void Tuner::TakeTrial(size_t candidate, Trial trial) {
   trials_ += 1;
-  search_->Add(candidate, ScoreOf(objective_, trial));
+  search_->Add(candidate, ScoreOf(objective_, trial), trial.measured.elapsed_s);
   times_.Learn(KeyOf(trial.setting), trial.steps);
   candidates_.all[candidate].trials.push_back(std::move(trial));
 }
@@ -230,6 +231,7 @@ std::optional<size_t> Tuner::Next() {
     if (!next) why_done_ = "every setting was measured";
   } else {
     if (budget_.Spent() > kExploringShare * options_.budget_s) search_->EndExploring();
+    if (budget_.Spent() > kRepeatingShare * options_.budget_s) search_->EndRepeating();
     next = search_->Next();
     if (!next) why_done_ = search_->why_done();
   }

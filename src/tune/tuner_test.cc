@@ -106,6 +106,43 @@ TEST_F(TunerTest, MeasuresAndReports) {
   EXPECT_THAT(TerminalTable(result), HasSubstr("<- best"));
 }
 
+double SecondsOf(const Candidate& candidate) {
+  double seconds = 0;
+  for (const Trial& trial : candidate.trials) seconds += trial.measured.elapsed_s;
+  return seconds;
+}
+
+// A trial takes milliseconds.
+TEST_F(TunerTest, ShortTrialsAreRepeatedAndSmallnessIsSaid) {
+  options_.budget_s = 120;
+  const TuneResult result = Run();
+  ASSERT_TRUE(result.any && result.defaults);
+  for (const size_t i : {result.winner, *result.defaults}) {
+    const Candidate& candidate = result.candidates[i];
+    EXPECT_TRUE(candidate.trials.size() >= Search::kEnoughTrials ||
+                SecondsOf(candidate) >= Search::kEnoughS);
+  }
+  EXPECT_FALSE(result.brief);
+  EXPECT_THAT(result.notes, ::testing::Contains(HasSubstr("fewer than 100 requests")));
+  for (const Candidate& candidate : result.candidates) {
+    if (!candidate.tried()) continue;
+    EXPECT_EQ(candidate.score.value, candidate.measured.figures.output_throughput);
+  }
+}
+
+TEST_F(TunerTest, TrialsThatAreShortAreNoProof) {
+  options_.full_grid = true;  // each once
+  options_.budget_s = 60;
+  options_.dataset.num_prompts = 2;
+  options_.dataset.output_len = 2;
+  const TuneResult result = Run();
+  ASSERT_TRUE(result.any);
+  if (SecondsOf(result.candidates[result.winner]) >= Search::kEnoughS) GTEST_SKIP();
+  EXPECT_TRUE(result.brief);
+  EXPECT_FALSE(result.beats_defaults);
+  EXPECT_THAT(result.notes, ::testing::Contains(HasSubstr("Trials were short")));
+}
+
 TEST_F(TunerTest, GoesOnFromItsJournal) {
   const TuneResult first = Run();
   const TuneResult second = Run();

@@ -53,6 +53,7 @@ def test_interrupted_gone_on_with_and_served(mini_model, make_server, tmp_path):
     assert not result["interrupted"] and result["trials"] > kept
     assert result["candidates"][0]["measured"]["completed"] == 16
     rows = list(csv.DictReader((out / "pareto.csv").open()))
+    assert all(abs(float(row["score"]) / float(row["output_throughput"]) - 1) < 1e-4 for row in rows)
     assert sum(row["winner"] == "true" for row in rows) == 1
 
     config = json.loads((out / "vivace.json").read_text())
@@ -102,6 +103,12 @@ def test_a_promise_decides(mini_model, tmp_path):
     result, shown = grid(mini_model, tmp_path / "hopeless", "--slo", "p99:ttft:0.0001")
     assert not any(c["kept"] for c in result["candidates"])
     assert "None of the 4 settings measured keeps the promise" in shown
+    done = run("tune", mini_model, *FLAGS, "--budget", "10s", "--out", tmp_path / "searched",
+               "--slo", "p99:ttft:0.0001")
+    assert done.returncode == 0, done.stderr
+    assert "keeps the promise" in done.stdout and "clearly ahead" not in done.stdout
+    assert "clearly ahead" not in json.loads((tmp_path / "searched" / "vivace.json").read_text())["provenance"][
+        "ended_because"]
 
 
 def test_what_the_flags_leave_out_cannot_win(mini_model, tmp_path):
@@ -173,6 +180,7 @@ def test_a_budget_that_ends_before_a_trial(mini_model, tmp_path):
     done = run("tune", mini_model, *FLAGS, "--budget", "0.001s", "--out", out)
     assert done.returncode == 1
     assert "give a larger --budget" in done.stdout
+    assert "Forecasts were off" not in done.stdout  # there are none to judge
     assert not (out / "vivace.json").exists()
     done = run("tune", mini_model, *FLAGS, "--budget", "4s", "--out", out)  # goes on
     assert done.returncode == 0, done.stderr
