@@ -153,6 +153,12 @@ std::vector<std::string> Reasons(const TuneResult& result) {
 
 namespace {
 
+json::array NotesJson(const TuneResult& result) {
+  json::array notes;
+  for (const std::string& note : result.notes) notes.push_back(json::value(note));
+  return notes;
+}
+
 json::object CandidateJson(const TuneResult& result, size_t i) {
   const Candidate& c = result.candidates[i];
   json::object object = {
@@ -200,6 +206,7 @@ std::string ParetoJson(const TuneResult& result, const ReportOptions& options) {
                          {"spent_s", result.spent_s},
                          {"interrupted", result.interrupted},
                          {"why_done", result.why_done},
+                         {"notes", NotesJson(result)},
                          {"noise", result.noise},
                          {"step_error", result.step_error},
                          {"forecast_error",
@@ -273,7 +280,8 @@ std::string ConfigJson(const TuneResult& result, const ReportOptions& options) {
                              {"p99_ttft_ms", f.ttft_ms.p99},
                              {"p99_itl_ms", f.itl_ms.p99},
                              {"trials", result.trials},
-                             {"ended_because", result.why_done}};
+                             {"ended_because", result.why_done},
+                             {"notes", NotesJson(result)}};
   if (result.defaults && result.candidates[*result.defaults].tried())
     provenance["defaults_score"] = result.candidates[*result.defaults].score.value;
   config["provenance"] = std::move(provenance);

@@ -127,7 +127,9 @@ def test_messages_are_rendered_in_process(mini_model, tmp_path):
     assert done.returncode == 0, done.stderr
     tuned = json.loads((out / "pareto.json").read_text())
     assert tuned["candidates"][0]["measured"]["input_tokens"] == of_messages["prompt_tokens"]
-    assert "fewer than 100 requests completed: a p99 is about the slowest of them" in done.stdout
+    few = "fewer than 100 requests completed: a p99 is about the slowest of them"
+    provenance = json.loads((out / "vivace.json").read_text())["provenance"]
+    assert few in done.stdout and any(few in note for note in provenance["notes"])
 
 
 def test_messages_need_a_template(plain_model, tmp_path):
