@@ -147,7 +147,7 @@ Result<PromptMaker::Prompt> PromptMaker::Make(uint64_t purpose, int32_t tokens,
     have = prompt.ids.size() - std::min(prompt.ids.size(), leading_ + trailing_);
     inexact_ += have != wanted;
   }
-  prompt.tokens = around_known_ ? static_cast<int32_t>(have) + around_ : 0;
+  prompt.tokens = static_cast<int32_t>(have) + around_;
   return prompt;
 }
 

@@ -27,7 +27,7 @@ class PromptMaker {
   struct Prompt {
     std::string text;
     PromptIds ids;       // special tokens in front included; empty without a counter
-    int32_t tokens = 0;  // as the server will count it, or a guess; 0: not known
+    int32_t tokens = 0;  // as the server will count it, as far as that is known
   };
 
   static Result<PromptMaker> Create(const DatasetOptions& options, TokenCounter* counter,
