@@ -69,15 +69,15 @@ Result<std::unique_ptr<Server>> Server::Create(const ServerConfig& config, Serve
   VIVACE_ASSIGN(options.cors, Cors::Make(config.cors));
   HttpOptions http = config.http;
   http.error_body = EarlyErrorBody;
-  http.error_headers = [cors = options.cors](std::string_view origin) {
-    return cors.AnswerHeaders(origin);
-  };
   if (config.tls.enabled()) {
     VIVACE_ASSIGN(http.tls, TlsContext::Load(config.tls));
   }
   server->service_ =
       std::make_unique<Service>(std::move(served), server->engine_.get(), std::move(options));
   Service* service = server->service_.get();
+  http.error_headers = [service](const EarlyRequest& request) {
+    return service->EarlyHeaders(request);
+  };
   VIVACE_ASSIGN(server->http_,
                 HttpServer::Listen(
                     http, [service](const HttpRequest& request) { return service->Check(request); },

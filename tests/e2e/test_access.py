@@ -123,12 +123,55 @@ def test_no_origin_is_allowed_by_default(mini):
 
 
 def test_size_of_bodies(guarded):
-    def status(size):
+    def post(size):
         body = json.dumps({"prompt": "x", "max_tokens": 1}).encode().ljust(size)
         return requests.post(guarded.base + "/v1/completions", data=body, timeout=30,
-                             headers=bearer("sk-one") | {"Content-Type": "application/json"}).status_code
+                             headers=bearer("sk-one") | {"Content-Type": "application/json"})
 
-    assert (status(65536), status(65537)) == (200, 413)
+    assert post(65536).status_code == 200
+    refused = post(65537)
+    assert refused.status_code == 413
+    assert "65536 bytes" in refused.json()["error"]["message"] and "--max-body-bytes" in refused.json()["error"]["message"]
+
+
+def test_refusals_carry_a_request_id_and_are_logged_with_it(guarded):
+    """Whatever refuses: the rules of HTTP, keys, routes."""
+    def headers_of(head, **fields):
+        lines = [head, "Host: a", *(f"{name.replace('_', '-')}: {value}" for name, value in fields.items())]
+        with socket.create_connection(("127.0.0.1", guarded.port), timeout=10) as s:
+            s.sendall("\r\n".join([*lines, "", ""]).encode())
+            answer = http.client.HTTPResponse(s)
+            answer.begin()
+            return answer.status, answer.headers
+
+    def logged(request_id):
+        return any("request refused" in line and f"id={request_id} " in line for line in guarded.log)
+
+    post = "POST /v1/completions HTTP/1.1"
+    key = {"Authorization": "Bearer sk-one"}
+    refused = [(413, post, {"Content_Length": 100_000}), (400, post, {"Content_Length": "x"}),
+               (414, f"GET /{'x' * 9000} HTTP/1.1", {}), (431, post, {"X": "x" * 17_000}),
+               (501, post, {"Transfer_Encoding": "gzip"}), (401, post, {"Content_Length": 2}),
+               (404, "GET /nowhere HTTP/1.1", key), (405, "GET /v1/completions HTTP/1.1", key),
+               (415, post, key | {"Content_Length": 2, "Content_Type": "text/plain"})]
+    for i, (wanted, head, fields) in enumerate(refused):
+        status, headers = headers_of(head, X_Request_Id=f"mine-{i}", **fields)
+        assert status == wanted
+        if status != 414:  # which may be said before the field has come
+            assert headers["x-request-id"] == f"mine-{i}", (wanted, str(headers))
+        until(lambda: logged(headers["x-request-id"]))
+        own = headers_of(head, **fields)[1]["x-request-id"]
+        assert own.startswith("req-")
+        until(lambda: logged(own))
+
+
+def test_an_allowed_preflight_is_no_refusal(guarded):
+    before = len(guarded.log)
+    preflight = requests.options(guarded.base + "/v1/chat/completions", timeout=10, headers={
+        "Origin": "https://app.example", "Access-Control-Request-Method": "POST"})
+    assert preflight.status_code == 204
+    until(lambda: any("status=204" in line for line in guarded.log[before:]))
+    assert not any("refused" in line and "status=204" in line for line in guarded.log)
 
 
 # ---- TLS -------------------------------------------------------------------------------------------------------

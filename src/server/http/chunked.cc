@@ -17,7 +17,6 @@ constexpr Rejection kBadLine = {400, "bad_chunk_line",
 constexpr Rejection kLineTooLong = {400, "chunk_line_too_long",
                                     "The chunk extensions are too long."};
 constexpr Rejection kBadEnd = {400, "bad_chunk_end", "A chunk is not as long as it says."};
-constexpr Rejection kTooLarge = {413, "body_too_large", "The request body is too large."};
 constexpr Rejection kBadTrailer = {400, "bad_trailer",
                                    "A trailer field is malformed or not allowed there."};
 constexpr Rejection kTrailersTooLarge = {431, "trailers_too_large", "The trailers are too large."};
@@ -95,7 +94,9 @@ ChunkDecoder::State ChunkDecoder::EndSizeLine(size_t body_bytes) {
   }
   extension_bytes_ += line_.size() - digits;
   if (extension_bytes_ > limits::kMaxChunkExtensionBytes) return Reject(kLineTooLong);
-  if (size > max_body_bytes_ - std::min(body_bytes, max_body_bytes_)) return Reject(kTooLarge);
+  if (size > max_body_bytes_ - std::min(body_bytes, max_body_bytes_)) {
+    return Reject(BodyTooLarge(max_body_bytes_));
+  }
   line_.clear();
   chunk_left_ = size;
   at_ = size == 0 ? At::kTrailerLine : At::kData;

@@ -37,7 +37,7 @@ size_t MaxBodyBytes(const HttpOptions& options) {
 }
 
 // The path in a head that may be malformed: what stands between the first two spaces of its first
-// line. It decides the shape of an error and nothing else.
+// line.
 std::string_view PathIn(std::string_view head) {
   head = head.substr(std::min(head.find_first_not_of("\r\n"), head.size()));
   head = head.substr(0, head.find_first_of("\r\n"));
@@ -47,15 +47,14 @@ std::string_view PathIn(std::string_view head) {
   return head.substr(0, head.find_first_of(" ?"));
 }
 
-// The value of the first Origin line in such a head; empty if it is no plain text. It decides who
-// may read the error and nothing else.
-std::string_view OriginIn(std::string_view head) {
-  constexpr std::string_view kName = "origin:";
+// The value of the first line of this name (lower case, with its colon) in such a head; empty if it
+// is no plain text.
+std::string_view FieldIn(std::string_view head, std::string_view name) {
   while (!head.empty()) {
     const size_t end = std::min(head.find('\n'), head.size());
     const std::string_view line = head.substr(0, end);
     head.remove_prefix(std::min(end + 1, head.size()));
-    if (!line.ends_with('\r') || ToLower(line.substr(0, kName.size())) != kName) continue;
+    if (!line.ends_with('\r') || ToLower(line.substr(0, name.size())) != name) continue;
     const auto field = SplitField(line.substr(0, line.size() - 1));
     if (!field) return {};
     const bool plain = std::all_of(field->second.begin(), field->second.end(),
@@ -63,6 +62,14 @@ std::string_view OriginIn(std::string_view head) {
     return plain ? field->second : std::string_view();
   }
   return {};
+}
+
+// Empty if there is none.
+std::string_view RequestIdOf(const Headers& headers) {
+  const auto found = std::find_if(headers.begin(), headers.end(), [](const auto& header) {
+    return header.first == "x-request-id";
+  });
+  return found == headers.end() ? std::string_view() : std::string_view(found->second);
 }
 
 size_t MaxReadingBytes(const HttpOptions& options) {
@@ -251,9 +258,11 @@ bool Connection::OnHead() {
 
 // Keeps the connection if there is no body to skip, or it is here already.
 bool Connection::Refuse(const HttpServer::Refusal& refusal) {
-  log::Info(
-      "request refused",
-      {{"method", head_.request.method}, {"path", head_.request.path}, {"status", refusal.status}});
+  log::Info(refusal.status < 400 ? "request answered from its header" : "request refused",
+            {{"id", RequestIdOf(refusal.headers)},
+             {"method", head_.request.method},
+             {"path", head_.request.path},
+             {"status", refusal.status}});
   const bool skippable =
       head_.framing == BodyFraming::kNone ||
       (head_.framing == BodyFraming::kLength && in_.size() >= head_.content_length);
@@ -267,22 +276,23 @@ bool Connection::Refuse(const HttpServer::Refusal& refusal) {
 }
 
 void Connection::Reject(const Rejection& rejection) {
-  Reject(rejection, head_.request.path, head_.request.header("origin"));
+  const HttpRequest& request = head_.request;
+  Reject(rejection, {request.path, request.header("origin"), request.header("x-request-id")});
 }
 
 void Connection::RejectHead(const Rejection& rejection, std::string_view head) {
-  Reject(rejection, PathIn(head), OriginIn(head));
+  Reject(rejection, {PathIn(head), FieldIn(head, "origin:"), FieldIn(head, "x-request-id:")});
 }
 
-// `path` and `origin` may be parts of what this clears.
-void Connection::Reject(const Rejection& rejection, std::string_view path,
-                        std::string_view origin) {
-  log::Info("request refused", {{"status", rejection.status}, {"code", rejection.code}});
-  const std::string text = ErrorText(path, rejection);
+// `request` may point into what this clears.
+void Connection::Reject(const Rejection& rejection, const EarlyRequest& request) {
+  const std::string text = ErrorText(request.path, rejection);
   Headers headers = {{"Content-Type", "application/json"}};
   if (loop_->options.error_headers) {
-    for (auto& header : loop_->options.error_headers(origin)) headers.push_back(std::move(header));
+    for (auto& header : loop_->options.error_headers(request)) headers.push_back(std::move(header));
   }
+  log::Info("request refused",
+            {{"id", RequestIdOf(headers)}, {"status", rejection.status}, {"code", rejection.code}});
   EndBody();
   head_ = {};
   keep_alive_ = false;
@@ -294,9 +304,14 @@ void Connection::Reject(const Rejection& rejection, std::string_view path,
 }
 
 std::string Connection::ErrorText(std::string_view path, const Rejection& rejection) const {
+  std::string message(rejection.message);
+  if (rejection.max_body_bytes > 0) {
+    message +=
+        fmt::format(" At most {} bytes are taken (--max-body-bytes).", rejection.max_body_bytes);
+  }
   const auto& write = loop_->options.error_body;
-  return write ? write(path, rejection.status, rejection.code, rejection.message)
-               : ErrorBody(rejection.status, rejection.message, rejection.code);
+  return write ? write(path, rejection.status, rejection.code, message)
+               : ErrorBody(rejection.status, message, rejection.code);
 }
 
 bool Connection::ReadBody() {

@@ -65,7 +65,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool ReadBody();
   bool OnHead();
   bool Refuse(const HttpServer::Refusal& refusal);
-  void Reject(const Rejection& rejection, std::string_view path, std::string_view origin);
+  void Reject(const Rejection& rejection, const EarlyRequest& request);
   // The same of the request whose head was read.
   void Reject(const Rejection& rejection);
   // The same of one whose head, or what came of it, is `head`.

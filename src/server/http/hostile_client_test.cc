@@ -139,39 +139,48 @@ TEST(HostileClient, BodyLimitIsExactAndCountsDecodedBytes) {
   EXPECT_EQ(client.Read().body.size(), 1'000u);
   client.Send(chunked(1'000));
   EXPECT_EQ(client.Read().body.size(), 1'000u);
+  constexpr char kLimit[] = "At most 1000 bytes are taken (--max-body-bytes).";
   client.Send(chunked(1'001));
-  EXPECT_EQ(client.Read().status, 413);
+  const auto refused = client.Read();
+  EXPECT_EQ(refused.status, 413);
+  EXPECT_NE(refused.body.find(kLimit), std::string::npos) << refused.body;
   EXPECT_TRUE(client.Ends(3'000));
   Client declared(server.port());
   declared.Send(head + "Content-Length: 1001\r\n\r\n");
-  EXPECT_EQ(declared.Read().status, 413) << "from the header alone";
+  const auto early = declared.Read();
+  EXPECT_EQ(early.status, 413) << "from the header alone";
+  EXPECT_NE(early.body.find(kLimit), std::string::npos) << early.body;
 }
 
-// A page of another origin reads these errors too.
-TEST(HostileClient, RefusalsOfTheHeadKnowTheOrigin) {
+// A page of another origin reads these errors too, and whoever reports one can say which it was.
+TEST(HostileClient, RefusalsOfTheHeadKnowTheRequest) {
   HttpOptions options;
   options.max_body_bytes = 1'000;
-  options.error_headers = [](std::string_view origin) {
-    return Headers{{"x-origin", "<" + std::string(origin) + ">"}};
+  options.error_headers = [](const EarlyRequest& request) {
+    return Headers{
+        {"x-seen", fmt::format("<{} {} {}>", request.path, request.origin, request.request_id)}};
   };
   TestServer server(options);
   const std::string head = "POST /echo HTTP/1.1\r\nHost: a\r\n";
-  const std::pair<std::string, const char*> cases[] = {
-      {head + "Origin: http://p\r\nContent-Length: 1001\r\n\r\n", "x-origin: <http://p>"},
-      {head + "oRiGiN:http://p\r\nContent-Length: x\r\n\r\n", "x-origin: <http://p>"},
-      {head + "Origin: http://p\r\nX: " + std::string(limits::kMaxHeaderBytes, 'x'),
-       "x-origin: <http://p>"},
-      {head + "Origin: http://p\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
-       "x-origin: <http://p>"},
-      {head + "Origin: a b\r\nContent-Length: 1001\r\n\r\n", "x-origin: <>"},
-      {head + "Content-Length: 1001\r\n\r\n", "x-origin: <>"}};
-  for (const auto& [request, header] : cases) {
-    Client client(server.port());
-    client.Send(request);
-    const auto answer = client.Read();
-    EXPECT_GE(answer.status, 400);
-    EXPECT_TRUE(answer.Has(header)) << answer.head;
+  const std::string wrong[] = {"Content-Length: 1001\r\n\r\n", "Content-Length: x\r\n\r\n",
+                               "X: " + std::string(limits::kMaxHeaderBytes, 'x'),
+                               "Transfer-Encoding: chunked\r\n\r\nx\r\n"};
+  const std::pair<std::string, const char*> known[] = {
+      {"Origin: http://p\r\n", "x-seen: </echo http://p >"},
+      {"X-Request-Id: me-1\r\noRiGiN:http://p\r\n", "x-seen: </echo http://p me-1>"},
+      {"", "x-seen: </echo  >"}};
+  for (const std::string& rest : wrong) {
+    for (const auto& [fields, header] : known) {
+      Client client(server.port());
+      client.Send(head + fields + rest);
+      const auto answer = client.Read();
+      EXPECT_GE(answer.status, 400);
+      EXPECT_TRUE(answer.Has(header)) << answer.head;
+    }
   }
+  Client blanks(server.port());
+  blanks.Send(head + "Origin: a b\r\nX-Request-Id: m e\r\n" + wrong[0]);
+  EXPECT_TRUE(blanks.Read().Has("x-seen: </echo  >"));
 }
 
 TEST(HostileClient, DripsAreClosedInTimeWhateverTheySend) {

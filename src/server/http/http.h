@@ -75,6 +75,15 @@ using Handler = std::function<void(ExchangePtr)>;
 
 class TlsContext;
 
+// What is known of a request that is refused before it is read, or while it is: of a malformed head
+// too, so it decides what the error looks like and nothing else. Empty: none was read, or it is no
+// plain text.
+struct EarlyRequest {
+  std::string_view path;
+  std::string_view origin;
+  std::string_view request_id;  // the header X-Request-Id
+};
+
 struct HttpOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8000;  // 0: any free port
@@ -92,9 +101,8 @@ struct HttpOptions {
   std::function<std::string(std::string_view path, int status, std::string_view code,
                             std::string_view message)>
       error_body = nullptr;
-  // Headers that such an error has besides, for a page of this origin (empty: none was read, or it
-  // is no plain text). Null: none.
-  std::function<Headers(std::string_view origin)> error_headers = nullptr;
+  // Headers that such an error has besides. Loop thread. Null: none.
+  std::function<Headers(const EarlyRequest&)> error_headers = nullptr;
 };
 
 class HttpServer {

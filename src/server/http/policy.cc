@@ -40,7 +40,6 @@ constexpr Rejection kTwoLengths = {400, "ambiguous_length",
                                    "Content-Length and Transfer-Encoding must not stand together."};
 constexpr Rejection kBadLength = {400, "bad_content_length",
                                   "Content-Length must be a plain decimal number."};
-constexpr Rejection kBodyTooLarge = {413, "body_too_large", "The request body is too large."};
 constexpr Rejection kBadCoding = {501, "transfer_encoding_not_supported",
                                   "The only Transfer-Encoding taken is `chunked`."};
 constexpr Rejection kCodingIn10 = {400, "transfer_encoding_in_http_1_0",
@@ -173,7 +172,7 @@ std::optional<Rejection> CheckLength(std::string_view text, size_t max_body_byte
   if (!plain || text.size() > kMaxLengthDigits) return kBadLength;
   size_t length = 0;
   for (char c : text) length = length * 10 + static_cast<size_t>(c - '0');
-  if (length > max_body_bytes) return kBodyTooLarge;
+  if (length > max_body_bytes) return BodyTooLarge(max_body_bytes);
   out.content_length = length;
   out.framing = length > 0 ? BodyFraming::kLength : BodyFraming::kNone;
   return std::nullopt;
@@ -256,6 +255,10 @@ std::optional<Rejection> ParseFields(std::string_view lines, FramingFields& fram
 }
 
 }  // namespace
+
+Rejection BodyTooLarge(size_t max_body_bytes) {
+  return {413, "body_too_large", "The request body is too large.", max_body_bytes};
+}
 
 int HexValue(char c) {
   if (IsDigit(c)) return c - '0';

@@ -26,7 +26,10 @@ struct Rejection {
   int status = 0;
   std::string_view code;
   std::string_view message;
+  size_t max_body_bytes = 0;  // what the body has more of; 0: it is about something else
 };
+
+Rejection BodyTooLarge(size_t max_body_bytes);
 
 enum class BodyFraming { kNone, kLength, kChunked };
 

@@ -176,12 +176,20 @@ HttpServer::Refusal Service::Check(const HttpRequest& request) {
   if (auto preflight = cors_.Preflight(request)) {
     verdict = std::move(*preflight);
     metrics_.CountResponse(verdict.status);
-    return verdict;
+  } else {
+    verdict = CheckRoute(request);
+    for (auto& header : cors_.AnswerHeaders(request)) verdict.headers.push_back(std::move(header));
   }
-  verdict = CheckRoute(request);
-  for (auto& header : cors_.AnswerHeaders(request)) verdict.headers.push_back(std::move(header));
-  if (verdict.status != 0) AddRequestId(NewRequestId(request), ShapeOf(request), &verdict.headers);
+  if (verdict.status >= 400) {
+    AddRequestId(NewRequestId(request), ShapeOf(request), &verdict.headers);
+  }
   return verdict;
+}
+
+Headers Service::EarlyHeaders(const EarlyRequest& request) {
+  Headers headers = cors_.AnswerHeaders(request.origin);
+  AddRequestId(NewRequestId(request.request_id), ShapeOfPath(request.path), &headers);
+  return headers;
 }
 
 HttpServer::Refusal Service::CheckRoute(const HttpRequest& request) {
@@ -437,11 +445,14 @@ ErrorShape Service::ShapeOf(const HttpRequest& request) const {
   return match.route != nullptr ? match.route->errors : ShapeOfPath(request.path);
 }
 
-// Its header's, where that is one.
-std::string Service::NewRequestId(const HttpRequest& request) {
-  const std::string_view given = request.header("x-request-id");
+// What its header gave, where that is one.
+std::string Service::NewRequestId(std::string_view given) {
   if (IsRequestId(given)) return std::string(given);
   return fmt::format("req-{}{:08x}", id_prefix_, ++next_id_);
+}
+
+std::string Service::NewRequestId(const HttpRequest& request) {
+  return NewRequestId(request.header("x-request-id"));
 }
 
 // Of this moment; the HTTP layer's own refusals say the same.

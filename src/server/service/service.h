@@ -53,6 +53,8 @@ class Service {
   // The two callbacks of HttpServer::Listen.
   HttpServer::Refusal Check(const HttpRequest& request);
   void Handle(ExchangePtr exchange);
+  // Of HttpOptions::error_headers: what every answer has, and the request's id.
+  Headers EarlyHeaders(const EarlyRequest& request);
 
   // Loop thread: the keys that open it from now on.
   void UseKeys(std::shared_ptr<const AccessKeys> keys) { access_.Use(std::move(keys)); }
@@ -110,6 +112,7 @@ class Service {
   void SendJson(Exchange& exchange, std::string body);
   void Refuse(Exchange& exchange, const Error& error, std::string_view id = {});
   ErrorShape ShapeOf(const HttpRequest& request) const;
+  std::string NewRequestId(std::string_view given);
   std::string NewRequestId(const HttpRequest& request);
   int RetryAfter();
   void CountRefusal(const Error& error);
