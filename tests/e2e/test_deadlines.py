@@ -24,6 +24,9 @@ def test_a_stream_is_cut_at_its_deadline(mini):
     events = mini.stream("/v1/completions", LONG | {"n": 128, "deadline_ms": 700})
     ends = [choice for event in events for choice in event["choices"] if choice["finish_reason"]]
     assert len(ends) == 128 and any(end["stop_reason"] == "deadline" for end in ends)
+    for event in events:
+        late = any(choice["stop_reason"] == "deadline" for choice in event["choices"] if choice["finish_reason"])
+        assert event.get("vivace", {}) == ({"deadline": True} if late else {})
     mini.wait_idle()
 
 

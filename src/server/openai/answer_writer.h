@@ -38,6 +38,7 @@ using StopReason = std::variant<std::monostate, std::string, TokenId>;
 struct ChoiceEnd {
   bool by_length = false;  // else by itself
   StopReason stop_reason = {};
+  bool by_deadline = false;
   bool steered = false;  // the way to its end was imposed, so that it is complete
 };
 

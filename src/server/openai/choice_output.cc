@@ -190,6 +190,7 @@ void ChoiceOutput::EndByStream(FinishReason reason) {
   const bool whole = parser_ != nullptr && parser_->ends_with_call();
   end_.by_length = (reason == FinishReason::kLength && !whole) || reason == FinishReason::kDeadline;
   if (reason == FinishReason::kDeadline) {
+    end_.by_deadline = true;
     end_.stop_reason = std::string(kDeadlineReason);
   } else if (reason != FinishReason::kStop && reason != FinishReason::kLength) {
     failure_ = reason;

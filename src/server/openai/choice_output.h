@@ -51,10 +51,7 @@ class ChoiceOutput {
   bool finished() const { return finished_; }
   const ChoiceEnd& end() const { return end_; }
   // Its time was up; whether that is an answer depends on the other choices as well.
-  bool by_deadline() const {
-    const auto* reason = std::get_if<std::string>(&end_.stop_reason);
-    return end_.by_length && reason != nullptr && *reason == kDeadlineReason;
-  }
+  bool by_deadline() const { return end_.by_deadline; }
   // kAborted or kError when it did not end by itself, else kNone.
   FinishReason failure() const { return failure_; }
   // A stop string ended it while the engine goes on: the engine must be told.

@@ -29,10 +29,11 @@ OpenAiWriter::OpenAiWriter(const RequestParams& params, const Tokenizer& tokeniz
 
 void OpenAiWriter::EndChunk(const ChoiceEnd* end, const Usage& usage, JsonWriter* w,
                             std::string* out) const {
-  if (end != nullptr && end->steered) {
-    Reports steered;
-    steered.steered = true;
-    WriteReports(steered, w);
+  if (end != nullptr) {  // the rest is in the headers
+    Reports of_choice;
+    of_choice.steered = end->steered;
+    of_choice.deadline = end->by_deadline;
+    WriteReports(of_choice, w);
   }
   if (params_.continuous_usage_stats) {
     w->Key("usage");

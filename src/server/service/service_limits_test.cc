@@ -44,9 +44,11 @@ TEST_F(ServiceLimits, TheEngineKeepsThem) {
   EXPECT_EQ(engine_.submitted().at(1)->request.max_queue_ns, 0);
 }
 
-// Where the shape has no word for it, and says what it says of max_tokens.
+// Some shapes have no word for it beside, and say what they say of max_tokens.
 TEST_F(ServiceLimits, ADeadlineIsToldInEveryShape) {
   const std::pair<const char*, const char*> bodies[] = {
+      {kPath, R"({"prompt":"x")"},
+      {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}])"},
       {"/v1/messages", R"({"max_tokens":50,"messages":[{"role":"user","content":"x"}])"},
       {"/v1/responses", R"({"input":"x")"}};
   for (const auto& [path, body] : bodies) {
