@@ -67,6 +67,14 @@ def test_chunk_framing(smol, options, chunks_with_usage):
         assert with_usage[0]["usage"]["prompt_tokens"] == 31
 
 
+def test_usage_in_every_chunk_begins_with_nothing_said(smol):
+    events = smol.stream("/v1/chat/completions", HELLO | {"max_tokens": 2, "messages": user("Hi"), "stream_options": {
+        "include_usage": True, "continuous_usage_stats": True}})
+    told = [event["usage"]["completion_tokens"] for event in events]
+    assert events[0]["choices"][0]["delta"]["role"] == "assistant" and told[0] == 0
+    assert told == sorted(told) and told[-1] == 2
+
+
 def test_stream_options_need_stream(smol):
     answer = smol.post("/v1/chat/completions", {"messages": user("Hi"), "stream_options": {"include_usage": True}})
     assert answer.status_code == 400 and "stream_options" in answer.json()["error"]["param"]

@@ -166,7 +166,10 @@ void Generation::WriteNews(Choice* choice, size_t index) {
     ChoicePart opening;
     opening.index = static_cast<int32_t>(index);
     opening.prompt_token_ids = requests_[choice->prompt]->request.prompt;
-    writer_->Open(opening, UsageNow(), &buffer_);
+    Usage usage = UsageNow();  // of which nothing of this choice is said yet
+    usage.completion_tokens -= output.tokens();
+    usage.reasoning_tokens -= output.reasoning_tokens();
+    writer_->Open(opening, usage, &buffer_);
   }
   if (!output.pieces().empty() || !output.logprobs().empty() || !output.token_ids().empty()) {
     writer_->Delta(PartOf(*choice, index), UsageNow(), &buffer_);

@@ -296,6 +296,19 @@ TEST_F(GenerationTest, EchoWithLogprobs) {
   }
 }
 
+TEST_F(GenerationTest, UsageInEveryChunkBeginsWithNothingSaid) {
+  const auto exchange =
+      Ask("/v1/chat/completions",
+          R"({"messages":[{"role":"user","content":"x"}],"max_tokens":2,"stream":true,)"
+          R"("stream_options":{"include_usage":true,"continuous_usage_stats":true}})");
+  std::vector<int64_t> told;
+  for (const std::string& event : Events(exchange->body())) {
+    if (event == "[DONE]") continue;
+    told.push_back(json::parse(event).at("usage").at("completion_tokens").as_int64());
+  }
+  EXPECT_EQ(told, (std::vector<int64_t>{0, 1, 2, 2, 2}));
+}
+
 TEST_F(GenerationTest, EchoInAStream) {
   const auto exchange =
       Ask(kCompletionsPath, R"({"prompt":"ab","echo":true,"max_tokens":2,"stream":true})");
