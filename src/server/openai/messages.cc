@@ -88,12 +88,15 @@ class MessageReader {
       if (type == nullptr || !type->is_string()) {
         return Wrong(path + ".type", "must be \"text\"; every part needs a type");
       }
-      if (type->get_string() != "text") {
+      // An assistant's own refusal is what it said.
+      const std::string_view kind = type->get_string();
+      if (kind != "text" && !(assistant_ && kind == "refusal")) {
         return Wrong(path + ".type", "is not \"text\"; this model reads text only");
       }
-      const json::value* part_text = object->if_contains("text");
+      const json::value* part_text = object->if_contains(kind);
       if (part_text == nullptr || !part_text->is_string()) {
-        return Wrong(path + ".text", "must be a string; a text part needs it");
+        return Wrong(fmt::format("{}.{}", path, kind),
+                     fmt::format("must be a string; a {} part needs it", kind));
       }
       out.push_back({{"type", "text"}, {"text", *part_text}});
     }

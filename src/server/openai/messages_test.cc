@@ -67,6 +67,13 @@ TEST(Messages, ReasoningUnderBothNames) {
   EXPECT_EQ((*both)[0].at("thinking").as_string(), "c");
 }
 
+TEST(Messages, ARefusalIsWhatTheAssistantSaid) {
+  const auto messages =
+      Normalize(R"([{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}])");
+  ASSERT_TRUE(messages) << messages.error().message;
+  EXPECT_EQ(json::serialize(messages->at(0).at("content")), R"([{"type":"text","text":"no"}])");
+}
+
 TEST(Messages, ErrorsNameTheMember) {
   struct Bad {
     const char* text;
@@ -82,6 +89,10 @@ TEST(Messages, ErrorsNameTheMember) {
       {R"([{"role":"user","content":{"a":1}}])", "messages[0].content"},
       {R"([{"role":"user","content":["x"]}])", "messages[0].content[0]"},
       {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0].text"},
+      {R"([{"role":"assistant","content":[{"type":"refusal","text":"no"}]}])",
+       "messages[0].content[0].refusal"},
+      {R"([{"role":"user","content":[{"type":"refusal","refusal":"no"}]}])",
+       "messages[0].content[0].type"},
       {R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}])",
        "messages[0].content[0].type"},
       {R"([{"role":"user","content":"x","name":5}])", "messages[0].name"},

@@ -11,7 +11,7 @@ namespace {
 constexpr KnownMember StringMember(std::string_view name) { return {name, MemberType::kString}; }
 constexpr KnownMember BoolMember(std::string_view name) { return {name, MemberType::kBool}; }
 
-constexpr KnownMember kPartShape[] = {{"type"}, {"text"}};
+constexpr KnownMember kPartShape[] = {{"type"}, {"text"}, {"refusal"}};
 constexpr KnownMember kCalledFunctionShape[] = {{"name"}, {"arguments"}};
 // Clients send the index of a stream's call back with it.
 constexpr KnownMember kToolCallShape[] = {StringMember("id"),
