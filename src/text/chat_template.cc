@@ -132,6 +132,10 @@ bool ChatTemplate::Reads(std::string_view name) const {
   return jinja::ReadsVariable(template_.ast(), name);
 }
 
+bool ChatTemplate::ReadsMember(std::string_view name) const {
+  return jinja::ReadsMember(template_.ast(), name);
+}
+
 bool ChatTemplate::ProbeRole(std::string_view role) const {
   constexpr std::string_view kProbe = "vivace probe";
   ChatRenderInput input;

@@ -46,6 +46,9 @@ class ChatTemplate {
 
   // The template reads the variable `name` somewhere. Cost: a walk of the template.
   bool Reads(std::string_view name) const;
+  // The template asks some object for the member `name`: of a message, or a tool, or what else it
+  // reads. Cost: as above.
+  bool ReadsMember(std::string_view name) const;
   // The template reads `tools`.
   bool uses_tools() const { return uses_tools_; }
   // The template takes content as a string only.

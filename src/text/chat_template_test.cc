@@ -88,6 +88,9 @@ TEST(ChatTemplate, RendersTheDefaultModelsConversations) {
   EXPECT_TRUE(chat.accepts_system_role());
   EXPECT_TRUE(chat.Reads("messages"));
   EXPECT_FALSE(chat.Reads("documents"));
+  EXPECT_TRUE(chat.ReadsMember("role"));
+  EXPECT_FALSE(chat.ReadsMember("name"));
+  EXPECT_FALSE(chat.ReadsMember("messages")) << "a variable";
 }
 
 TEST(ChatTemplate, RendersLlama31Conversations) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -47,6 +48,49 @@ void AddTools(const RequestParams& params, const ServedModel& model, ChatRenderI
   } else if (tools != nullptr) {
     input->tools = *tools;
   }
+}
+
+// A member of messages that few templates read, under the names clients have for it.
+struct RareMember {
+  std::span<const std::string_view> spellings;
+  // The template may read it in some messages only, by where they stand: one that knows its name
+  // has a use for it. Else that says nothing: tools are named too.
+  bool known_by_name = false;
+};
+constexpr std::string_view kName[] = {"name"};
+constexpr std::string_view kReasoning[] = {"reasoning_content", "reasoning"};
+constexpr std::string_view kThinking[] = {"thinking"};
+constexpr RareMember kRareMembers[] = {{kName}, {kReasoning, true}, {kThinking, true}};
+
+bool Says(const json::value& message, const RareMember& member) {
+  return std::ranges::any_of(member.spellings, [&](std::string_view name) {
+    const json::value* value = message.get_object().if_contains(name);
+    return value != nullptr && !value->get_string().empty();
+  });
+}
+
+// `input` is what rendered as `text`.
+std::vector<std::string_view> UnreadMembers(const ChatTemplate& chat_template,
+                                            ChatRenderInput input, std::string_view text) {
+  std::vector<std::string_view> unread;
+  std::string before;
+  for (const RareMember& member : kRareMembers) {
+    const auto says = [&](const json::value& message) { return Says(message, member); };
+    const auto known = [&](std::string_view name) { return chat_template.ReadsMember(name); };
+    if (std::ranges::none_of(input.messages, says)) continue;
+    if (member.known_by_name && std::ranges::any_of(member.spellings, known)) continue;
+    for (json::value& message : input.messages) {
+      for (const std::string_view name : member.spellings) message.get_object().stable_erase(name);
+    }
+    auto without = chat_template.Render(input);
+    if (!without) break;  // it insists on the member, so it reads it
+    if (without->text == text) {
+      unread.insert(unread.end(), member.spellings.begin(), member.spellings.end());
+    }
+    before = std::move(without->text);
+    text = before;
+  }
+  return unread;
 }
 
 }  // namespace
@@ -107,13 +151,15 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
                 rendered->text.size(), limits::kMaxTokenizeBytes);
   }
   std::vector<TokenId> ids = model.tokenizer->EncodeSegments(rendered->text, rendered->segments);
+  std::vector<std::string_view> unread =
+      UnreadMembers(*model.chat_template, std::move(input), rendered->text);
   // Templates write BOS themselves; a caller may ask for one where the template does not.
   const auto bos = model.tokenizer->bos();
   if (params.add_special_tokens == true && model.tokenizer->add_bos() && bos &&
       (ids.empty() || ids.front() != *bos)) {
     ids.insert(ids.begin(), *bos);
   }
-  return RenderedChat{std::move(rendered->text), std::move(ids), reasoning};
+  return RenderedChat{std::move(rendered->text), std::move(ids), reasoning, std::move(unread)};
 }
 
 }  // namespace vivace::server

@@ -17,6 +17,9 @@ struct RenderedChat {
   std::string text;
   std::vector<TokenId> ids;
   ReasoningStart reasoning = ReasoningStart::kNone;  // how an output of this prompt begins
+  // Members of messages that the template has no use for, as clients spell them. Found, where a
+  // message has one, by what the prompt is without it: a second rendering.
+  std::vector<std::string_view> unread;
 };
 Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& model);
 

@@ -98,6 +98,20 @@ Result<std::vector<TokenId>> TokenizePrompt(const Prompt& prompt, const RequestP
                                  {.add_special_tokens = params.add_special_tokens.value_or(true)});
 }
 
+// Names what messages say to nobody: where it stands in the request, the first of a kind.
+Status ReportUnreadMembers(std::span<const std::string_view> unread, RequestParams* params) {
+  if (unread.empty()) return {};
+  if (!params->first_thought.empty()) return ReportOnce(params->first_thought, params);
+  for (size_t i = 0; i < params->messages->size(); ++i) {
+    for (const std::string_view name : unread) {
+      const json::value* value = (*params->messages)[i].get_object().if_contains(name);
+      if (value == nullptr || *value == nullptr || *value == "") continue;
+      VIVACE_RETURN_IF_ERROR(ReportOnce(fmt::format("messages[{}].{}", i, name), params));
+    }
+  }
+  return {};
+}
+
 // Renders the conversation and reports what the template has no use for.
 Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& model) {
   VIVACE_ASSIGN(RenderedChat chat, RenderChat(*params, model));
@@ -108,6 +122,7 @@ Result<RenderedChat> RenderAndReport(RequestParams* params, const ServedModel& m
   if (params->thinking.has_value() && !KnowsThinking(used)) {
     params->ignored.emplace_back("thinking");
   }
+  VIVACE_RETURN_IF_ERROR(ReportUnreadMembers(chat.unread, params));
   if (params->chat_template_kwargs == nullptr) return chat;
   for (const auto& member : *params->chat_template_kwargs) {
     const std::string_view name = member.key();

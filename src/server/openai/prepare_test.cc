@@ -145,6 +145,50 @@ TEST_F(ChatPrompt, WhatTheTemplateNeverReadsIsReported) {
   EXPECT_EQ(strict.error().field, "chat_template_kwargs.tone");
 }
 
+TEST_F(ChatPrompt, MembersOfMessagesThatTheTemplateNeverReadsAreReported) {
+  struct Case {
+    Endpoint endpoint;
+    const char* body;
+    std::vector<std::string> ignored;
+  };
+  constexpr char kNamed[] = R"({"messages":[{"role":"user","content":"U"},
+      {"role":"user","content":"V","name":"bob"},{"role":"user","content":"W","name":"eve"}]})";
+  constexpr char kThoughts[] = R"({"messages":[{"role":"user","content":"U"},
+      {"role":"assistant","content":"A","reasoning_content":"R"},{"role":"user","content":"V"}]})";
+  constexpr char kBlocks[] = R"({"max_tokens":4,"messages":[{"role":"user","content":"U"},
+      {"role":"assistant","content":[{"type":"text","text":"A"},{"type":"thinking","thinking":"R"}]},
+      {"role":"user","content":"V"}]})";
+  constexpr char kItems[] = R"({"input":[{"role":"user","content":"U"},
+      {"type":"reasoning","summary":[{"type":"summary_text","text":"R"}]},
+      {"role":"assistant","content":"A"},{"role":"user","content":"V"}]})";
+  constexpr char kNothingSaid[] = R"({"messages":[{"role":"user","content":"U","name":""},
+      {"role":"assistant","content":"A","reasoning_content":""},{"role":"user","content":"V"}]})";
+  const auto expect = [](const ServedModel& model, const std::vector<Case>& cases) {
+    for (const Case& c : cases) {
+      const auto prepared = PrepareGeneration(c.endpoint, c.body, model);
+      ASSERT_TRUE(prepared) << c.body << prepared.error().message;
+      EXPECT_EQ((*prepared)->params.ignored, c.ignored) << c.body;
+      std::string strict(c.body);
+      strict.back() = ',';
+      const auto refused = PrepareGeneration(c.endpoint, strict + R"("strict":true})", model);
+      EXPECT_EQ(refused.has_value(), c.ignored.empty()) << c.body;
+    }
+  };
+  // A tool's name is another matter.
+  expect(Model("'user','assistant'", "{% for t in tools or [] %}{{ t.name }}{% endfor %}"),
+         {{kChat, kNamed, {"messages[1].name"}},
+          {kChat, kThoughts, {"messages[1].reasoning_content"}},
+          {kMessages, kBlocks, {"messages[1].content[1].thinking"}},
+          {kResponses, kItems, {"input[1].summary"}},
+          {kChat, kNothingSaid, {}}});
+  expect(Model("'user','assistant'", "{{ messages[1].name }}"), {{kChat, kNamed, {}}});
+  expect(Model("'user','assistant'", "{{ messages | tojson }}"),
+         {{kChat, kNamed, {}}, {kChat, kThoughts, {}}});
+  // Of thoughts, templates may show the last ones only.
+  expect(Model("'user','assistant'", "{{ messages[-1]['reasoning_content'] }}"),
+         {{kChat, kThoughts, {}}, {kMessages, kBlocks, {}}, {kResponses, kItems, {}}});
+}
+
 TEST_F(ChatPrompt, IsShownAsItWouldBeAnsweredFrom) {
   ServedModel model = Model("'user'");
   model.max_model_len = 8;

@@ -187,6 +187,10 @@ Status ReportOnce(std::string_view name, RequestParams* params) {
   return ReportIgnored(name, params);
 }
 
+void NoteThought(std::string_view thought, std::string path, RequestParams* params) {
+  if (!thought.empty() && params->first_thought.empty()) params->first_thought = std::move(path);
+}
+
 void ShowTurns(RequestParams* params) {
   if (params->turns == nullptr) return;
   if (!params->instructions.is_null()) {

@@ -99,6 +99,9 @@ Status ReadToolsAsChat(std::string_view name, const json::value& value, Function
 // as many as it likes.
 Status ReportOnce(std::string_view name, RequestParams* params);
 
+// Keeps `path` if it is the first that a thought stands at.
+void NoteThought(std::string_view thought, std::string path, RequestParams* params);
+
 // Puts the system message before the turns and shows them as `messages`.
 void ShowTurns(RequestParams* params);
 

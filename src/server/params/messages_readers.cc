@@ -82,6 +82,7 @@ class BlockReader {
     if (type == "tool_use" && assistant_) return ReadCall(block);
     if (type == "thinking" && assistant_) {
       VIVACE_ASSIGN(const std::string_view text, block.String("thinking"));
+      NoteThought(text, block.Path("thinking"), params_);
       turns_.Think(text);
       return block.ReportOthers({"type", "thinking", "signature"}, params_);
     }

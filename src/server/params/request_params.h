@@ -78,6 +78,7 @@ struct RequestParams : Reports {
   // and what its system message says.
   std::shared_ptr<json::array> turns;
   json::value instructions;
+  std::string first_thought;  // where such a request says the first of an assistant's thoughts
   // Values made from the request's, which other members point at.
   std::vector<std::shared_ptr<const json::value>> made;
   const json::array* tools = nullptr;  // not null: not empty

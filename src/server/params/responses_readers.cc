@@ -97,6 +97,7 @@ class InputReader {
                     item.Text(member, {"reasoning_text", "summary_text"}, params_));
       const std::string joined = JoinedText(text);
       if (joined.empty()) continue;
+      NoteThought(joined, item.Path(member), params_);
       turns_.Think(joined);
       break;
     }

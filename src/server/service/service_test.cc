@@ -252,7 +252,7 @@ TEST_F(RoutesTest, MembersWithoutEffectAreNamed) {
   constexpr char kMessages[] =
       R"({"messages":[{"role":"user","content":"a","foo":1,"name":"n"},)"
       R"({"role":"user","content":"b","foo":2,"bar":3,"refusal":null}],"max_tokens":1})";
-  EXPECT_EQ(named(kChatPath, kMessages), "messages[0].foo,messages[1].bar");
+  EXPECT_EQ(named(kChatPath, kMessages), "messages[0].foo,messages[1].bar,messages[0].name");
 }
 
 TEST_F(RoutesTest, LogprobsOfAnAnswerAreBounded) {

@@ -64,6 +64,13 @@ bool ReadsVariable(const Ast& ast, std::string_view name) {
   });
 }
 
+bool ReadsMember(const Ast& ast, std::string_view name) {
+  return std::any_of(ast.exprs.begin(), ast.exprs.end(), [&](const Expr& node) {
+    const bool attribute = node.kind == ExprKind::kAttribute && ast.names[node.name] == name;
+    return attribute || IsWord(&node, name);
+  });
+}
+
 bool IteratesContent(const Ast& ast) { return ContentSearch(ast).Found(); }
 
 }  // namespace vivace::jinja
