@@ -257,6 +257,14 @@ Result<json::value> ParseStrictJson(std::string_view text, std::string_view what
   return value;
 }
 
+std::optional<int64_t> AsInteger(const json::value& value) {
+  if (const auto* integer = value.if_int64()) return *integer;
+  const double* number = value.if_double();
+  const bool whole =
+      number != nullptr && std::fabs(*number) < 0x1p63 && std::trunc(*number) == *number;
+  return whole ? std::optional(static_cast<int64_t>(*number)) : std::nullopt;
+}
+
 std::string_view KindName(const json::value& value) {
   switch (value.kind()) {
     case json::kind::null:
@@ -268,8 +276,8 @@ std::string_view KindName(const json::value& value) {
       return "an integer";
     case json::kind::double_:
       // An integer of so many digits is read as a double, and none of this size has a fraction.
-      return std::fabs(value.get_double()) >= 0x1p63 ? "a number that is too large"
-                                                     : "a number with a fraction";
+      if (std::fabs(value.get_double()) >= 0x1p63) return "a number that is too large";
+      return AsInteger(value) ? "an integer" : "a number with a fraction";
     case json::kind::string:
       return "a string";
     case json::kind::array:

@@ -6,6 +6,7 @@
 
 #include <boost/json/value.hpp>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "base/result.h"
@@ -21,6 +22,9 @@ enum class MemberTwice : uint8_t { kRefused, kLastWins };
 // `what`: what the text is, in a sentence.
 Result<json::value> ParseStrictJson(std::string_view text, std::string_view what = "the body",
                                     MemberTwice twice = MemberTwice::kRefused);
+
+// An integer, however it is written: 2, 2.0, 2e0, as JSON Schema has it.
+std::optional<int64_t> AsInteger(const json::value& value);
 
 // What a value is, as a message names it: "a string", "an object", "null".
 std::string_view KindName(const json::value& value);

@@ -297,6 +297,7 @@ TEST(BlockMessages, ToolsAndThinking) {
   // Rows of chat's that these are read by.
   for (const char* members :
        {R"("tool_choice":{"type":"auto","disable_parallel_tool_use":true})",
+        R"("thinking":{"type":"enabled","budget_tokens":1024.0})",
         R"("tool_choice":{"type":"none"})", R"("thinking":{"type":"enabled","budget_tokens":1024})",
         R"("thinking":{"type":"adaptive"},"output_config":{"effort":"low"})"}) {
     const Parsed more =

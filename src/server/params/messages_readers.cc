@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/json/strict_json.h"
 #include "server/params/conversation.h"
 #include "server/params/readers.h"
 
@@ -222,7 +223,7 @@ Status ReadThinking(std::string_view name, const json::value& value, const Param
   const json::value* budget = thinking.Find("budget_tokens");
   if (budget == nullptr) return {};
   if (type != "enabled") return ReportOnce(thinking.Path("budget_tokens"), params);
-  if (!budget->is_int64() || budget->get_int64() < 1) {
+  if (AsInteger(*budget).value_or(0) < 1) {
     return thinking.Wrong("budget_tokens", "must be an integer of at least 1");
   }
   return ReadAsChat("thinking_token_budget", thinking.Path("budget_tokens"), *budget, context,

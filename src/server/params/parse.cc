@@ -22,10 +22,10 @@ struct FieldReader {
     // Clients write large integers as 1e30: a matter of range, not of type.
     const bool huge = value.is_double() && std::fabs(value.get_double()) >= 0x1p63;
     if (huge || value.is_uint64()) return OutOfRange(field);
-    if (!value.is_int64()) return WrongType(name, "an integer", value);
-    const int64_t number = value.get_int64();
-    if (number < field.min || number > field.max) return OutOfRange(field);
-    field.set(*params, number);
+    const auto number = AsInteger(value);
+    if (!number) return WrongType(name, "an integer", value);
+    if (*number < field.min || *number > field.max) return OutOfRange(field);
+    field.set(*params, *number);
     return {};
   }
 

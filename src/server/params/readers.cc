@@ -14,16 +14,10 @@
 namespace vivace::server {
 namespace {
 
-// An integer as the parser typed it; 1.0 and 1e3 are not integers.
-std::optional<int64_t> AsInteger(const json::value& value) {
-  if (const auto* i = value.if_int64()) return *i;
-  return std::nullopt;
-}
-
 Result<TokenId> ReadTokenId(std::string_view name, const json::value& value, int32_t vocab) {
   const bool huge = value.is_double() && std::fabs(value.get_double()) >= 0x1p63;
-  if (!value.is_int64() && !value.is_uint64() && !huge) return WrongType(name, "a token id", value);
   const auto id = AsInteger(value);
+  if (!id && !value.is_uint64() && !huge) return WrongType(name, "a token id", value);
   if (!id || *id < 0 || *id >= vocab) {
     return WrongValue(name, fmt::format("is {}; token ids of this model are 0 to {}",
                                         json::serialize(value), vocab - 1));

@@ -124,8 +124,8 @@ TEST(Readers, Stop) {
 }
 
 TEST(Readers, StopTokenIds) {
-  EXPECT_TRUE(Reads(ReadStopTokenIds, "[0,999]"));
-  for (const char* bad : {"[-1]", "[1000]", "[2147483647]", "[1.0]", "5"}) {
+  EXPECT_TRUE(Reads(ReadStopTokenIds, "[0,999,1.0,1e2]"));
+  for (const char* bad : {"[-1]", "[1000]", "[2147483647]", "[1.5]", "[1e3]", "5"}) {
     EXPECT_FALSE(Reads(ReadStopTokenIds, bad)) << bad;
   }
   EXPECT_TRUE(Apply(ReadStopTokenIds, Repeat(limits::kMaxStopTokenIds, 1)).status);

@@ -104,12 +104,46 @@ TEST(ParamTable, IntegersAtAndPastTheirLimits) {
     if (field->min > INT64_MIN) {
       EXPECT_FALSE(Reads(row, field->min - 1)) << row.name;
     }
+    EXPECT_TRUE(Reads(row, std::max(static_cast<double>(field->min), -0x1p62)))
+        << row.name << ": 2.0 is an integer";
     for (const json::value& wrong : {json::value("4"), json::value(1.5), json::value(1e30),
                                      json::value(true), json::value(json::array{1})}) {
       EXPECT_FALSE(Reads(row, wrong)) << row.name << ' ' << wrong;
     }
   }
   EXPECT_GT(walked, 8);
+}
+
+TEST(ParamTable, IntegersHoweverTheyAreWritten) {
+  const auto params = Parse(
+      kCompletions,
+      json::parse(R"({"prompt":[1.0,2e0],"max_tokens":3.0,"seed":1e15,"top_k":-1.0})").as_object());
+  ASSERT_TRUE(params) << params.error().message;
+  EXPECT_EQ(std::get<std::vector<TokenId>>(params->prompts.at(0)), (std::vector<TokenId>{1, 2}));
+  EXPECT_EQ(params->max_tokens, 3);
+  EXPECT_EQ(params->sampling.seed, 1'000'000'000'000'000);
+  const auto fraction = Parse(kChat, {{"max_tokens", 2.5}});
+  ASSERT_FALSE(fraction);
+  EXPECT_THAT(fraction.error().message, HasSubstr("an integer, not a number with a fraction"));
+  const auto text = Parse(kChat, {{"cache_salt", 2.0}});
+  ASSERT_FALSE(text);
+  EXPECT_THAT(text.error().message, HasSubstr("a string, not an integer"));
+}
+
+TEST(ParamTable, AContinuedMessageHasNoGenerationPrompt) {
+  const json::array messages = {{{"role", "user"}, {"content", "a"}}};
+  const json::object both = {
+      {"messages", messages}, {"continue_final_message", true}, {"add_generation_prompt", true}};
+  const auto refused = Parse(kChat, both);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, "add_generation_prompt");
+  for (const char* other : {"continue_final_message", "add_generation_prompt"}) {
+    json::object one = both;
+    one[other] = false;
+    EXPECT_TRUE(Parse(kChat, one)) << other;
+    one.erase(other);
+    EXPECT_TRUE(Parse(kChat, one)) << other;
+  }
 }
 
 TEST(ParamTable, NumbersAtAndPastTheirLimits) {
