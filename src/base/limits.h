@@ -104,7 +104,7 @@ inline constexpr size_t kMaxTimelineEvents =
 // Request parameters.
 inline constexpr int64_t kMaxDeadlineMs = 86'400'000;  // a day
 inline constexpr int kMaxChoices = 128;
-inline constexpr size_t kMaxPrompts = 64;
+inline constexpr size_t kMaxPrompts = kMaxChoices;  // with one choice each
 inline constexpr size_t kMaxMessages = 4'096;
 inline constexpr size_t kMaxTools = 128;
 inline constexpr size_t kMaxDocuments = 128;
@@ -127,7 +127,7 @@ inline constexpr size_t kMaxEmbeddingValues = 1u << 22;  // numbers of an answer
 inline constexpr size_t kMaxScoredTexts = 1'024;         // of one list
 
 // Tools and what a model's output says.
-inline constexpr size_t kMaxToolNameBytes = 64;
+inline constexpr size_t kMaxToolNameBytes = 128;
 inline constexpr size_t kMaxToolSchemaBytes = 256u << 10;  // of all tools of a request, as JSON
 inline constexpr size_t kMaxCallHeaderBytes = 1'024;       // of a call, before its arguments
 inline constexpr size_t kMaxCallBufferBytes = 256u << 10;  // of a call that cannot be streamed

@@ -288,6 +288,37 @@ TEST(BlockMessages, CacheMarksAreReportedOnce) {
               ElementsAre("messages[0].content[0].cache_control", "metadata"));
 }
 
+TEST(BlockMessages, NamesOfToolsAreAsLongAsAnthropics) {
+  const auto read = [](size_t bytes) {
+    return Parse(kMessages, fmt::format(R"({{"max_tokens":4,"messages":[{{"role":"user",)"
+                                        R"("content":"a"}}],"tools":[{{"name":"{}"}}]}})",
+                                        std::string(bytes, 'n')))
+        .params.has_value();
+  };
+  EXPECT_TRUE(read(128));
+  EXPECT_FALSE(read(129));
+}
+
+TEST(BlockMessages, NotesOnTextsAreReportedWhereThereAreAny) {
+  static constexpr char kTexts[] =
+      R"({{"max_tokens":4,"system":[{{"type":"text","text":"s","citations":[]}}],
+      "messages":[{{"role":"user","content":[{{"type":"text","text":"a","citations":{0}}}]}}]}})";
+  for (const char* none : {"[]", "null"}) {
+    EXPECT_THAT(Ignored(kMessages, fmt::format(kTexts, none)), ElementsAre()) << none;
+  }
+  EXPECT_THAT(Ignored(kMessages, fmt::format(kTexts, R"([{"a":1}])")),
+              ElementsAre("messages[0].content[0].citations"));
+}
+
+TEST(ResponsesInput, NotesOnTextsAreReportedWhereThereAreAny) {
+  static constexpr char kTexts[] =
+      R"({{"input":[{{"role":"user","content":"a"}},{{"role":"assistant",
+      "content":[{{"type":"output_text","text":"b","annotations":{}}}]}}]}})";
+  EXPECT_THAT(Ignored(kResponses, fmt::format(kTexts, "[]")), ElementsAre());
+  EXPECT_THAT(Ignored(kResponses, fmt::format(kTexts, R"([{"type":"url_citation"}])")),
+              ElementsAre("input[1].content[0].annotations"));
+}
+
 TEST(BlockMessages, ToolsAndThinking) {
   const Parsed parsed = Parse(kMessages, R"({"max_tokens":4,
       "messages":[{"role":"user","content":"a"}],"thinking":{"type":"disabled"},

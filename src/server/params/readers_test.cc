@@ -45,6 +45,7 @@ TEST(Readers, PromptShapes) {
                           "{}", "5", "[18446744073709551615]"}) {
     EXPECT_FALSE(Reads(ReadPrompt, bad)) << bad;
   }
+  EXPECT_EQ(limits::kMaxPrompts, limits::kMaxChoices) << "as the page of parameters has it";
   EXPECT_TRUE(Apply(ReadPrompt, Repeat(limits::kMaxPrompts, "a")).status);
   EXPECT_FALSE(Apply(ReadPrompt, Repeat(limits::kMaxPrompts + 1, "a")).status);
 }

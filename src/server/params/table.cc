@@ -86,12 +86,13 @@ const ParamRow kInputRows[] = {
      CustomField{"string, list of strings, token ids, list of token ids", ReadPrompt,
                  kStringOrList},
      "required",
-     "The text or ids to continue. /tokenize takes a string. Token ids are used as they are."},
+     "The text or ids to continue, at most 128 prompts. /tokenize takes a string. Token ids are "
+     "used as they are."},
     {"tokens", "", kDetokenize, CustomField{"list of token ids", ReadTokens, kIdList}, "required",
      "The ids to turn into text."},
     {"tools", "", kChat | kTokenize,
      CustomField{"list of function tools", ReadTools, kToolList, &kChatToolMembers}, "none",
-     "Functions the model may call: at most 128, names of up to 64 letters, digits, `_` and `-`, "
+     "Functions the model may call: at most 128, names of up to 128 letters, digits, `_` and `-`, "
      "no two alike, 256 KiB of JSON together. In which format calls are written and read is found "
      "from the chat template. `strict`: the arguments obey the schema."},
     {"tools", "", kResponses,
