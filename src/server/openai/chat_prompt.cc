@@ -133,7 +133,8 @@ Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& 
   if (params.chat_template_kwargs != nullptr) {
     for (const auto& [name, value] : *params.chat_template_kwargs) input.extra[name] = value;
   }
-  input.add_generation_prompt = params.add_generation_prompt && !params.continue_final_message;
+  input.add_generation_prompt =
+      params.add_generation_prompt.value_or(!params.continue_final_message);
   input.continue_final_message = params.continue_final_message;
   auto rendered = model.chat_template->Render(input);
   if (!rendered) {

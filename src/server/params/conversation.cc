@@ -15,6 +15,9 @@ bool Holds(std::initializer_list<std::string_view> list, std::string_view text) 
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
+// What answers have beside a text. They come back with it, mostly empty, and nobody reads them.
+const std::initializer_list<std::string_view> kNotes = {"annotations", "citations"};
+
 // "messages[3].content[0].x" -> "messages[].content[].x"
 std::string WithoutIndices(std::string_view name) {
   std::string out;
@@ -107,6 +110,7 @@ Status ItemReader::ReportOthers(std::initializer_list<std::string_view> known,
                                 RequestParams* params) const {
   for (const auto& [name, value] : *object_) {
     if (value.is_null() || Holds(known, name)) continue;
+    if (Holds(kNotes, name) && value.is_array() && value.get_array().empty()) continue;
     VIVACE_RETURN_IF_ERROR(ReportOnce(Path(name), params));
   }
   return {};
@@ -126,8 +130,7 @@ Result<json::value> ReadTextContent(const json::value& content, const std::strin
       return part.Wrong("type", fmt::format("is \"{}\"; this model reads text only", type));
     }
     VIVACE_ASSIGN(const std::string_view text, part.String(type == "refusal" ? "refusal" : "text"));
-    VIVACE_RETURN_IF_ERROR(part.ReportOthers(
-        {"type", "text", "refusal", "annotations", "logprobs", "citations"}, params));
+    VIVACE_RETURN_IF_ERROR(part.ReportOthers({"type", "text", "refusal", "logprobs"}, params));
     parts.push_back(json::object{{"type", "text"}, {"text", text}});
   }
   return json::value(std::move(parts));

@@ -55,7 +55,8 @@ class ItemReader {
   // As ReadTextContent.
   Result<json::value> Text(std::string_view member, std::initializer_list<std::string_view> types,
                            RequestParams* params) const;
-  // Reports members that are not null and not among those that are read.
+  // Reports members that are not null and not among those that are read, and not an empty list of
+  // notes on a text.
   Status ReportOthers(std::initializer_list<std::string_view> known, RequestParams* params) const;
 
   std::string Path(std::string_view member) const;

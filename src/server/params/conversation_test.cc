@@ -233,7 +233,6 @@ TEST(BlockMessages, ALastTurnOfTheAssistantsIsContinued) {
   const Parsed closed =
       Parse(kMessages, R"({"max_tokens":4,"messages":[{"role":"user","content":"a"}]})");
   EXPECT_FALSE(closed.params->continue_final_message);
-  EXPECT_TRUE(closed.params->add_generation_prompt);
 }
 
 TEST(BlockMessages, RefusesByPath) {

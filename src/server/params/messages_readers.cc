@@ -77,7 +77,7 @@ class BlockReader {
     if (type == "text") {
       VIVACE_ASSIGN(const std::string_view text, block.String("text"));
       Say(text);
-      return block.ReportOthers({"type", "text", "citations"}, params_);
+      return block.ReportOthers({"type", "text"}, params_);
     }
     if (type == "tool_result" && !assistant_) return ReadResult(block);
     if (type == "tool_use" && assistant_) return ReadCall(block);
@@ -162,10 +162,7 @@ Status ReadBlockMessages(std::string_view name, const json::value& value, const 
   if (reader.ends_with_call()) {
     return WrongValue(name, "ends with a tool_use block; its tool_result must follow");
   }
-  if (reader.ends_open()) {
-    params->continue_final_message = true;
-    params->add_generation_prompt = false;
-  }
+  if (reader.ends_open()) params->continue_final_message = true;
   params->turns = std::make_shared<json::array>(reader.Finish());
   if (params->turns->empty()) return WrongValue(name, "says nothing; give at least one text");
   return {};

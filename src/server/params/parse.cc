@@ -235,6 +235,10 @@ Status CombineParams(RequestParams* params) {
                     params->prompts.size() * static_cast<size_t>(params->n), limits::kMaxChoices));
   }
   VIVACE_RETURN_IF_ERROR(CheckToolChoice(params));
+  if (params->continue_final_message && params->add_generation_prompt == true) {
+    return WrongValue("add_generation_prompt",
+                      "cannot be true together with `continue_final_message`");
+  }
   if (params->has_stream_options && !params->stream) {
     return WrongValue("stream_options", "is only allowed when `stream` is true");
   }

@@ -91,8 +91,8 @@ struct RequestParams : Reports {
   const json::object* chat_template_kwargs = nullptr;
   std::vector<TokenId> tokens;  // detokenize
   bool has_tokens = false;
-  std::optional<bool> add_special_tokens;  // default: text yes, chat no
-  bool add_generation_prompt = true;
+  std::optional<bool> add_special_tokens;     // default: text yes, chat no
+  std::optional<bool> add_generation_prompt;  // default: unless the last message is continued
   bool continue_final_message = false;
   std::optional<int32_t> truncate_prompt_tokens;  // the last so many stay; -1: what fits
   std::optional<bool> thinking;       // asked for or not wanted; absent: the template's way

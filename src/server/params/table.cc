@@ -150,7 +150,8 @@ const ParamRow kInputRows[] = {
      "Further variables for the chat template."},
     {"add_generation_prompt", "", kChat | kTokenize,
      BoolField{[](P& p, bool v) { p.add_generation_prompt = v; }}, "true",
-     "End the prompt with the opening of an assistant's turn."},
+     "End the prompt with the opening of an assistant's turn. True goes without "
+     "continue_final_message."},
     {"continue_final_message", "", kChat | kTokenize,
      BoolField{[](P& p, bool v) { p.continue_final_message = v; }}, "false",
      "Leave the last message open, to be continued; then no generation prompt is added."},

@@ -397,6 +397,7 @@ TEST(ParamTable, NestedMembersThatNobodyReadsAreReported) {
           "tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":{"zz":1}}}]},
           {"role":"tool","tool_call_id":"c","content":"r"}]})",
        ""},
+      {R"({"messages":[{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}]})", ""},
       {R"({"tools":[{"type":"function","function":{"name":"f"},"zz":1}]})", "tools[0].zz"},
       {R"({"tools":[{"type":"function","function":{"name":"f"}},
           {"type":"function","function":{"name":"g","yy":1}}]})",
