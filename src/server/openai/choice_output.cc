@@ -132,7 +132,7 @@ void ChoiceOutput::TakeText(std::string_view text, bool may_stop) {
   const std::string_view safe = matcher_.Push(text, may_stop);
   Say(safe);
   released_bytes_ += static_cast<int64_t>(safe.size());
-  if (matcher_.stopped()) {
+  if (!finished_ && matcher_.stopped()) {
     finished_ = stopped_by_text_ = true;
     end_.stop_reason = params_.stop[static_cast<size_t>(matcher_.matched())];
     EndText();
@@ -147,7 +147,7 @@ void ChoiceOutput::FlushText() {
   const std::string_view held = matcher_.Finish();
   Say(held);
   released_bytes_ += static_cast<int64_t>(held.size());
-  EndText();
+  if (!finished_) EndText();
 }
 
 // More of the text, which no stop string can take back any more.
@@ -166,8 +166,13 @@ void ChoiceOutput::EndText() {
   FinishPieces();
 }
 
-// Ids for new calls, and no thoughts where none are wanted.
+// Ids for new calls, and no thoughts where none are wanted. A second call where one is wanted ends
+// the choice before it: no grammar holds formats without marks to one, nor requests without one.
 void ChoiceOutput::FinishPieces() {
+  if (!params_.parallel_tool_calls && parser_->calls() > 1) {
+    pieces_.erase(std::ranges::find(pieces_, 1, &OutputPiece::call), pieces_.end());
+    finished_ = stopped_by_text_ = true;
+  }
   if (!include_reasoning_) {
     std::erase_if(pieces_,
                   [](const OutputPiece& piece) { return piece.kind == PieceKind::kReasoning; });

@@ -54,7 +54,7 @@ class ChoiceOutput {
   bool by_deadline() const { return end_.by_deadline; }
   // kAborted or kError when it did not end by itself, else kNone.
   FinishReason failure() const { return failure_; }
-  // A stop string ended it while the engine goes on: the engine must be told.
+  // A stop string or a call too many ended it while the engine goes on: the engine must be told.
   bool must_abort() const { return stopped_by_text_; }
 
   std::span<const OutputPiece> pieces() const {

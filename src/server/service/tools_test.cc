@@ -166,6 +166,39 @@ TEST_F(ToolsTest, AStreamMakesTheSameMessage) {
   }
 }
 
+// Where no grammar holds the model to it, what comes behind the first call is cut off.
+TEST_F(ToolsTest, OneCallIsOneCall) {
+  Write(std::string(kTwoCalls) + std::string(500, ' '));
+  const std::string one = std::string(kTools) + R"(,"parallel_tool_calls":false)";
+  const json::value answer = Whole(one);
+  EXPECT_EQ(FinishOf(answer), "tool_calls");
+  EXPECT_FALSE(answer.as_object().contains("vivace"));
+  EXPECT_LT(answer.at("usage").at("completion_tokens").as_int64(),
+            static_cast<int64_t>(sizeof(kTwoCalls)));
+  const json::value& message = answer.at("choices").at(0).at("message");
+  ASSERT_EQ(message.at("tool_calls").as_array().size(), 1u);
+  EXPECT_EQ(message.at("tool_calls").at(0).at("function").at("arguments").as_string(),
+            "{\"city\": \"Gr\\u00e4z é\"}");
+  std::string finish;
+  const json::object streamed = Streamed(one, &finish);
+  EXPECT_EQ(finish, "tool_calls");
+  ASSERT_EQ(streamed.at("tool_calls").as_array().size(), 1u);
+  EXPECT_EQ(streamed.at("tool_calls").at(0).at("function"),
+            message.at("tool_calls").at(0).at("function"));
+
+  const auto messages = Ask("/v1/messages", Body(R"("max_tokens":400,"tools":[{"name":"now",)"
+                                                 R"("input_schema":{"type":"object"}}],)"
+                                                 R"("tool_choice":{"type":"auto",)"
+                                                 R"("disable_parallel_tool_use":true})"));
+  EXPECT_EQ(Json(*messages).at("stop_reason"), "tool_use");
+  EXPECT_EQ(Json(*messages).at("content").as_array().size(), 2u);  // a text and a call
+  const auto responses =
+      Ask("/v1/responses", R"({"input":"Hi","tools":[{"type":"function","name":"now"}],)"
+                           R"("parallel_tool_calls":false})");
+  EXPECT_EQ(Json(*responses).at("status"), "completed");
+  EXPECT_EQ(Json(*responses).at("output").as_array().size(), 2u);
+}
+
 TEST_F(ToolsTest, NoneTellsTheModelOfNoTools) {
   Write("<tool_call>{\"name\": \"now\"}</tool_call>");
   const json::value message = Message(std::string(kTools) + R"(,"tool_choice":"none")");
@@ -342,6 +375,23 @@ class DescribedToolsTest : public ToolsTest {
   DescribedToolsTest()
       : ToolsTest("{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}") {}
 };
+
+// Their format has no marks.
+TEST_F(DescribedToolsTest, OneCallIsOneCall) {
+  for (const char* between : {"\n", "; ", ",\n"}) {
+    const std::string call = R"({"name": "now", "arguments": {}})";
+    for (const std::string& text : {call + between + call, "[" + call + ", " + call + "]"}) {
+      Write(text);
+      const json::value both = Message(kTools);
+      ASSERT_EQ(both.at("tool_calls").as_array().size(), 2u) << text;
+      const std::string one = std::string(kTools) + R"(,"parallel_tool_calls":false)";
+      EXPECT_EQ(Message(one).at("tool_calls").as_array().size(), 1u) << text;
+      std::string finish;
+      EXPECT_EQ(Streamed(one, &finish).at("tool_calls").as_array().size(), 1u) << text;
+      EXPECT_EQ(finish, "tool_calls");
+    }
+  }
+}
 
 TEST_F(DescribedToolsTest, AreToldInASystemMessage) {
   Write("{\"name\": \"weather\", \"arguments\": {\"city\": \"Graz\"}}");
