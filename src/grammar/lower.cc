@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "grammar/ebnf.h"
+#include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
 #include "grammar/pattern.h"
 #include "grammar/styled_schema.h"
@@ -107,8 +108,8 @@ class StructuralTag {
     if (type != nullptr && type->is_string()) {
       if (type->get_string() == "json_schema") return Schema(object);
       if (type->get_string() == "regex") return Regex(object);
+      if (type->get_string() == "grammar") return Grammar(object);
       names_tokens_ |= type->get_string().find("token") != json::string::npos;
-      of_client_ |= type->get_string() == "grammar";
     }
     for (auto& member : *object) VIVACE_RETURN_IF_ERROR(Walk(&member.value()));
     return {};
@@ -150,6 +151,16 @@ class StructuralTag {
     return {};
   }
 
+  Status Grammar(json::object* format) {
+    of_client_ = true;
+    json::value* grammar = format->if_contains("grammar");
+    if (grammar == nullptr || !grammar->is_string()) {
+      return Refuse(spec_, "bad_structural_tag", "a grammar format has a grammar, which is a text");
+    }
+    *grammar = GbnfToEbnf(grammar->get_string());
+    return {};
+  }
+
   const GrammarSpec& spec_;
   bool names_tokens_ = false;
   bool of_client_ = false;
@@ -177,7 +188,7 @@ Result<Lowered> Lower(const GrammarSpec& spec) {
   } else if (spec.kind == Kind::kStructural) {
     VIVACE_ASSIGN(out, StructuralTag(spec).Lower());
   } else {
-    out.text = spec.text;
+    out.text = GbnfToEbnf(spec.text);
     out.of_client = true;
   }
   if (out.text.size() > limits::kMaxGrammarTextBytes) {
