@@ -128,6 +128,7 @@ std::string KeywordReader::At(std::string_view keyword) const {
 Status KeywordReader::Read() {
   for (const auto& member : schema_) {
     const std::string_view name = member.key();
+    if (Said(schema_, name) == nullptr) continue;
     const auto* known = std::ranges::find(kKeywords, name, &Keyword::name);
     if (known != std::end(kKeywords) || Has(kElsewhere, name) || Has(kAnnotations, name) ||
         name.starts_with("x-")) {
@@ -139,7 +140,7 @@ Status KeywordReader::Read() {
     return Refuse(name, "no keyword of JSON Schema that is known here");
   }
   for (const Keyword& keyword : kKeywords) {  // `type` first: nullable adds to it
-    const json::value* value = schema_.if_contains(keyword.name);
+    const json::value* value = Said(schema_, keyword.name);
     if (value == nullptr) continue;
     shape_.mentioned |= keyword.about;
     VIVACE_RETURN_IF_ERROR((this->*keyword.read)(*value));
@@ -188,7 +189,7 @@ Status KeywordReader::Type(const json::value& value) {
   } else {
     VIVACE_RETURN_IF_ERROR(add(value));
   }
-  if (const json::value* nullable = schema_.if_contains("nullable");
+  if (const json::value* nullable = Said(schema_, "nullable");
       nullable != nullptr && nullable->is_bool() && nullable->get_bool()) {
     bits |= kNull;
   }
@@ -427,9 +428,9 @@ Status KeywordReader::PatternProperties(const json::object& list, bool alone) {
 // side does not name falls under that side's additionalProperties.
 Status KeywordReader::Objects() {
   ObjectShape& shape = shape_.object;
-  const json::value* properties = schema_.if_contains("properties");
-  const json::value* additional = schema_.if_contains("additionalProperties");
-  const json::value* patterns = schema_.if_contains("patternProperties");
+  const json::value* properties = Said(schema_, "properties");
+  const json::value* additional = Said(schema_, "additionalProperties");
+  const json::value* patterns = Said(schema_, "patternProperties");
   if (properties == nullptr && additional == nullptr && patterns == nullptr) return {};
   shape_.mentioned |= kObject;
   shape.closed |= properties != nullptr || patterns != nullptr;
@@ -481,12 +482,12 @@ Status KeywordReader::Objects() {
 }
 
 Status KeywordReader::Arrays() {
-  const json::value* items = schema_.if_contains("items");
-  const json::value* prefix = schema_.if_contains("prefixItems");
+  const json::value* items = Said(schema_, "items");
+  const json::value* prefix = Said(schema_, "prefixItems");
   if (items != nullptr && items->is_array()) {  // drafts up to 2019-09
     if (prefix != nullptr) return Refuse("items", "must be a schema beside prefixItems");
     prefix = items;
-    items = schema_.if_contains("additionalItems");
+    items = Said(schema_, "additionalItems");
   }
   if (items == nullptr && prefix == nullptr) return {};
   shape_.mentioned |= kArray;

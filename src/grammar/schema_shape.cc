@@ -124,6 +124,12 @@ bool CountsDisjoint(int64_t min_a, int64_t max_a, int64_t min_b, int64_t max_b) 
 
 }  // namespace
 
+const json::value* Said(const json::object& schema, std::string_view keyword) {
+  const json::value* value = schema.if_contains(keyword);
+  const bool counts = keyword == "const" || keyword == "type";
+  return value == nullptr || (value->is_null() && !counts) ? nullptr : value;
+}
+
 double NumberOf(const json::value& value) {
   if (value.is_int64()) return static_cast<double>(value.get_int64());
   if (value.is_uint64()) return static_cast<double>(value.get_uint64());
@@ -241,10 +247,10 @@ Result<SchemaReader::Shapes> SchemaReader::ApplyWithin(const SchemaRef& schema, 
   VIVACE_RETURN_IF_ERROR(KeywordReader(*this, schema, &shape).Read());
   if (Empty(shape)) return Shapes{};
   Shapes shapes{std::move(shape)};
-  if (const json::value* ref = object.if_contains("$ref")) {
+  if (const json::value* ref = Said(object, "$ref")) {
     VIVACE_ASSIGN(shapes, ApplyRef(schema, *ref, std::move(shapes)));
   }
-  if (const json::value* all = object.if_contains("allOf")) {
+  if (const json::value* all = Said(object, "allOf")) {
     if (!all->is_array() || all->get_array().empty()) {
       return Refuse(schema.where + "/allOf", "must be an array of at least one schema");
     }
@@ -253,10 +259,10 @@ Result<SchemaReader::Shapes> SchemaReader::ApplyWithin(const SchemaRef& schema, 
       VIVACE_ASSIGN(shapes, ApplyAll(sub, std::move(shapes)));
     }
   }
-  if (object.contains("anyOf")) {
+  if (Said(object, "anyOf") != nullptr) {
     VIVACE_ASSIGN(shapes, ApplyOptions(schema, "anyOf", false, std::move(shapes)));
   }
-  if (object.contains("oneOf")) {
+  if (Said(object, "oneOf") != nullptr) {
     VIVACE_ASSIGN(shapes, ApplyOptions(schema, "oneOf", true, std::move(shapes)));
   }
   // All that names members or items has been read: where nothing opened the shape, it is shut now.

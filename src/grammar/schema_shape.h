@@ -3,7 +3,7 @@
 // A schema becomes a list of shapes, and a value is allowed if one of them allows it. Every keyword
 // is enforced (it is in a shape), an annotation (kAnnotations), or refused by name with a JSON
 // pointer to where it stands: nothing is passed over. Draft 2020-12, with the older spellings of
-// arrays (`items` as a list) and OpenAPI's `nullable`.
+// arrays (`items` as a list) and OpenAPI's `nullable`; a keyword that is null is none (see Said).
 //
 // That no value has two options of a oneOf at once must be proven. In a proof a oneOf counts as an
 // anyOf, which allows more, so that what is proven holds, and proofs do not lead to further ones.
@@ -19,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -133,6 +134,10 @@ class SchemaReader {
   std::vector<const json::value*> open_refs_;  // without a member or item in between
   std::map<std::vector<const json::value*>, Shapes> members_;  // that proofs have read
 };
+
+// What a schema says by a keyword; null: nothing, for null is as if it were left out. But a const
+// may be null, and a type of null was hardly meant to allow anything.
+const json::value* Said(const json::object& schema, std::string_view keyword);
 
 // Which bits a JSON value has.
 TypeBits TypeOf(const json::value& value);

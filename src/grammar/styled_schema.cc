@@ -69,6 +69,17 @@ bool Has(const Names& names, std::string_view name) {
   return std::ranges::find(names, name) != std::end(names);
 }
 
+// The keyword that decides how the converter reads a schema; null: none.
+const Held* DecidingOf(const json::object& schema) {
+  const auto* held =
+      std::ranges::find_if(kHeld, [&](const Held& one) { return schema.contains(one.deciding); });
+  return held == std::end(kHeld) ? nullptr : held;
+}
+
+bool Holds(const Held* held, std::string_view name) {
+  return held != nullptr && (name == held->deciding || Has(held->beside, name));
+}
+
 class Fitter {
  public:
   Fitter(std::string_view style, const std::string& field) : style_(style), field_(field) {}
@@ -76,6 +87,7 @@ class Fitter {
   Status Fit(json::value* schema, const std::string& where) const {
     json::object* object = schema->if_object();
     if (object == nullptr) return {};
+    DropUnsaid(object);
     VIVACE_RETURN_IF_ERROR(CheckKeywords(*object, where));
     VIVACE_RETURN_IF_ERROR(CheckValues(*object, where));
     VIVACE_RETURN_IF_ERROR(FitMembers(object, where));
@@ -102,6 +114,12 @@ class Fitter {
   static constexpr std::string_view kListed[] = {"anyOf", "oneOf", "allOf", "prefixItems"};
   static constexpr std::string_view kSingle[] = {"items", "additionalProperties"};
 
+  static void DropUnsaid(json::object* schema) {
+    for (auto it = schema->begin(); it != schema->end();) {
+      it = Said(*schema, it->key()) == nullptr ? schema->stable_erase(it) : it + 1;
+    }
+  }
+
   tl::unexpected<Error> Refuse(const std::string& where, const std::string& what) const {
     return Fail(ErrorCode::kInvalidArgument, "schema_not_enforceable", field_,
                 "schema at {}: {} in calls as this model writes them ({}); leave it out, or ask "
@@ -110,16 +128,14 @@ class Fitter {
   }
 
   Status CheckKeywords(const json::object& schema, const std::string& where) const {
-    const auto* held =
-        std::ranges::find_if(kHeld, [&](const Held& one) { return schema.contains(one.deciding); });
+    const Held* held = DecidingOf(schema);
     for (const auto& member : schema) {
       const std::string_view name = member.key();
       if (!Has(kAsserting, name)) continue;
       if (name == "multipleOf" && member.value() == 1) continue;
-      const bool holds =
-          held != std::end(kHeld) && (name == held->deciding || Has(held->beside, name));
       const bool shut = name == "nullable" && member.value() == false;
-      if (!holds && !shut) return Refuse(where + "/" + std::string(name), "cannot be enforced");
+      if (!Holds(held, name) && !shut)
+        return Refuse(where + "/" + std::string(name), "cannot be enforced");
     }
     return {};
   }
@@ -179,9 +195,26 @@ class Fitter {
   const std::string& field_;
 };
 
+// Leaves out a type of the whole that would not be held to, where the rest says it as well.
+void DropSaidType(const std::string& field, json::value* schema) {
+  const json::object* whole = schema->if_object();
+  if (whole == nullptr || !whole->contains("type") || Holds(DecidingOf(*whole), "type")) return;
+  json::value rest = *schema;
+  rest.get_object().erase("type");
+  const auto both = SchemaReader(*schema, field).Read({{schema, ""}});
+  const auto alone = SchemaReader(rest, field).Read({{&rest, ""}});
+  const auto types = [](const std::vector<Shape>& shapes) {
+    TypeBits all = 0;
+    for (const Shape& shape : shapes) all |= shape.meant();
+    return all;
+  };
+  if (both && alone && types(*both) == types(*alone)) *schema = std::move(rest);
+}
+
 }  // namespace
 
 Status FitToStyle(std::string_view style, const std::string& field, json::value* schema) {
+  DropSaidType(field, schema);
   return Fitter(style, field).Fit(schema, "");
 }
 

@@ -80,6 +80,23 @@ TEST(StyledSchema, NamedMembersShutTheDoor) {
   EXPECT_EQ(open, before);
 }
 
+// The converter looks at no type beside these.
+TEST(StyledSchema, ATypeOfTheWholeThatTheRestSaysIsTaken) {
+  const std::string defs = R"("$defs":{"o":{"type":"object","properties":{"x":{}}},"s":{"type":)"
+                           R"("string"}},"type":"object"})";
+  for (const char* said : {R"({"$ref":"#/$defs/o",)", R"({"anyOf":[{"$ref":"#/$defs/o"}],)",
+                           R"({"allOf":[{"type":"object"}],)"}) {
+    Value schema = *testing::Parse(said + defs);
+    EXPECT_TRUE(FitToStyle("gemma", "f", &schema)) << said;
+    EXPECT_FALSE(schema.as_object().contains("type")) << said;
+  }
+  for (const char* not_said : {R"({"$ref":"#/$defs/s",)", R"({"anyOf":[{"$ref":"#/$defs/o"},{}],)",
+                               R"({"oneOf":[{"$ref":"#/$defs/o"},{"$ref":"#/$defs/s"}],)"}) {
+    Value schema = *testing::Parse(not_said + defs);
+    EXPECT_FALSE(FitToStyle("gemma", "f", &schema)) << not_said;
+  }
+}
+
 // Definitions that nothing leads to have not been read.
 TEST(StyledSchema, MalformedDefinitionsDoNoHarm) {
   for (const char* unused : {R"({"required":1})", R"({"required":[1]})", R"({"enum":1,"type":2})",

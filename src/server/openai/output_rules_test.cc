@@ -130,6 +130,42 @@ TEST_P(OutputRulesTest, ForcedCallsAreCalls) {
   }
 }
 
+// Schemas that say nothing of objects, or of other values too: arguments are an object all the
+// same.
+TEST_P(OutputRulesTest, ArgumentsAreAnObjectWhateverTheSchemaLeavesOut) {
+  for (const char* schema : {"{}", R"({"description":"x"})",
+                             R"({"anyOf":[{"type":"object","properties":{"a":{"const":1}}},)"
+                             R"({"type":"string"},{"type":"array"}]})"}) {
+    SCOPED_TRACE(schema);
+    auto tools = std::make_shared<dialect::ToolSet>();
+    tools->tools.push_back({"w", json::parse(schema), false});
+    for (const ToolFormat& format : dialect::ToolFormats()) {
+      SCOPED_TRACE(format.name);
+      // Refused by name where arguments are not JSON.
+      if (format.spelling.style != "json" && schema[2] == 'a') continue;
+      Speaker speaker(format, GetParam());
+      speaker.reading.tools = tools;
+      RequestParams params;
+      params.tool_choice = ToolChoice::kRequired;
+      params.parallel_tool_calls = false;
+      const auto grammar = speaker.Compile(params);
+      ASSERT_NE(grammar, nullptr);
+      for (uint64_t seed = 0; seed < 3; ++seed) {
+        const auto walk =
+            grammar::testing::RandomWalk(*grammar, *speaker.tokenizer, speaker.logits, seed, 400);
+        if (!walk.ended) continue;
+        const dialect::Told told =
+            dialect::Parse(speaker.model.dialect, walk.text, static_cast<uint32_t>(seed),
+                           ReasoningStart::kOptional, tools);
+        ASSERT_EQ(told.calls.size(), 1u) << walk.text;
+        // Free texts of a vocabulary of bytes are not all UTF-8.
+        const std::string& arguments = told.calls[0].arguments;
+        EXPECT_TRUE(arguments.starts_with('{') && arguments.ends_with('}')) << walk.text;
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Marks, OutputRulesTest, ::testing::Bool(), [](const auto& info) {
   return std::string(info.param ? "AsTokens" : "AsText");
 });

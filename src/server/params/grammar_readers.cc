@@ -176,18 +176,25 @@ Status ReadStructuredOutputs(std::string_view name, const json::value& value,
       {"json", ReadJsonSchema},        {"regex", ReadRegex},
       {"choice", ReadChoice},          {"grammar", ReadGrammar},
       {"json_object", ReadJsonObject}, {"structural_tag", ReadStructuralTag}};
+  bool asks = false;
   for (const auto& [key, member] : *object) {
     if (member.is_null()) continue;
     const std::string path = fmt::format("{}.{}", name, std::string_view(key));
     const auto* found = std::find_if(std::begin(kReaders), std::end(kReaders),
                                      [&](const auto& one) { return one.first == key; });
     if (found != std::end(kReaders)) {
+      asks = true;
       VIVACE_RETURN_IF_ERROR(found->second(path, member, context, params));
     } else if (!member.is_bool() || member.get_bool()) {  // vLLM's flags, at rest
       return WrongValue(path,
                         "is not offered; json, regex, choice, grammar, json_object and "
                         "structural_tag are");
     }
+  }
+  if (!asks) {
+    return WrongValue(name,
+                      "needs one of json, regex, choice, grammar, json_object, "
+                      "structural_tag");
   }
   return {};
 }

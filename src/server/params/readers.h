@@ -38,6 +38,8 @@ Status ReadStreamOptions(std::string_view name, const json::value& value,
                          const ParamContext& context, RequestParams* params);
 Status ReadTools(std::string_view name, const json::value& value, const ParamContext& context,
                  RequestParams* params);
+// The client's name of the schema of one of `params.tools`.
+std::string ToolSchemaName(const RequestParams& params, size_t tool);
 // The checks that concern tools and tool_choice together.
 // Whether the tools that tool_choice names are there; leaves the allowed ones in `tools`.
 Status CheckToolChoice(RequestParams* params);

@@ -203,7 +203,8 @@ TEST(Readers, StructuredOutputs) {
   EXPECT_FALSE(of(R"({"json_object":false,"disable_any_whitespace":false})"));
   for (const char* bad :
        {R"({"json":{},"regex":"a"})", R"({"other":1})", R"({"choice":"a"})", R"({"choice":[1]})",
-        R"({"regex":1})", R"({"json":"{"})", "[]", R"({"disable_any_whitespace":true})"}) {
+        R"({"regex":1})", R"({"json":"{"})", "[]", "{}", R"({"json":null})",
+        R"({"disable_any_whitespace":false})", R"({"disable_any_whitespace":true})"}) {
     EXPECT_FALSE(Reads(ReadStructuredOutputs, bad)) << bad;
   }
 }
@@ -231,6 +232,13 @@ TEST(Readers, Tools) {
   }
   EXPECT_TRUE(Reads(ReadTools, R"([{"type":"function","function":{"name":"f","parameters":null,)"
                                R"("description":null,"strict":null}}])"));
+  // Null is as if it were left out, for templates too.
+  const auto nulls =
+      Apply(ReadTools, json::parse(R"([{"type":"function","function":{"name":"f","parameters":)"
+                                   R"({"type":"object","properties":null,"required":null}}}])"));
+  ASSERT_TRUE(nulls.status);
+  EXPECT_EQ(nulls.params.tools->at(0).at("function").at("parameters"),
+            json::parse(R"({"type":"object"})"));
 }
 
 json::value Tool(const std::string& name, const std::string& about = "") {

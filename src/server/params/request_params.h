@@ -85,6 +85,7 @@ struct RequestParams : Reports {
   ToolChoice tool_choice = ToolChoice::kAuto;
   std::string tool_name;                   // of kNamed
   std::vector<std::string> allowed_tools;  // of tool_choice; empty: all. `tools` is cut to it
+  std::vector<size_t> tool_places;         // where `tools` were before that; empty: as they are
   bool parallel_tool_calls = true;         // false: at most one call
   const json::array* documents = nullptr;  // not null: not empty
   const json::value* reasoning_effort = nullptr;  // a string

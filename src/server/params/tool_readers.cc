@@ -46,7 +46,7 @@ Status CheckParameters(const std::string& field, const json::value& parameters) 
   if (type != nullptr && (!type->is_string() || type->get_string() != "object")) {
     return WrongValue(field, "must be a schema of \"type\": \"object\"");
   }
-  const json::value* properties = schema->if_contains("properties");
+  const json::value* properties = Find(*schema, "properties");
   if (properties != nullptr && !properties->is_object()) {
     return WrongType(field + ".properties", "an object", *properties);
   }
@@ -137,7 +137,27 @@ Status ReadAllowedTools(std::string_view name, const json::object& choice, bool 
   return {};
 }
 
+// Also for templates that look into a schema.
+void DropNulls(json::array* tools) {
+  for (json::value& tool : *tools) {
+    json::object& function = tool.at("function").as_object();
+    json::value* parameters = function.if_contains("parameters");
+    json::object* schema = parameters == nullptr ? nullptr : parameters->if_object();
+    if (schema == nullptr) continue;
+    for (auto it = schema->begin(); it != schema->end();) {
+      const bool absent = it->value().is_null() && it->key() != "const" && it->key() != "default";
+      it = absent ? schema->stable_erase(it) : it + 1;
+    }
+  }
+}
+
 }  // namespace
+
+std::string ToolSchemaName(const RequestParams& params, size_t tool) {
+  const ToolNames names = NamesOf(params.endpoint);
+  const size_t place = params.tool_places.empty() ? tool : params.tool_places[tool];
+  return fmt::format("tools[{}]{}{}", place, names.function, names.parameters);
+}
 
 Status ReadTools(std::string_view name, const json::value& value, const ParamContext& context,
                  RequestParams* params) {
@@ -159,7 +179,9 @@ Status ReadTools(std::string_view name, const json::value& value, const ParamCon
                                         limits::kMaxToolSchemaBytes));
   }
   // A member that is reported as ignored must not reach a template that prints its tools whole.
-  params->made.push_back(std::make_shared<const json::value>(OnlyKnown(value, kChatToolMembers)));
+  json::value known = OnlyKnown(value, kChatToolMembers);
+  DropNulls(&known.as_array());
+  params->made.push_back(std::make_shared<const json::value>(std::move(known)));
   params->tools = &params->made.back()->get_array();
   return {};
 }
@@ -213,11 +235,12 @@ Status KeepAllowedTools(RequestParams* params) {
                       fmt::format("allows the function \"{}\", which is not in `tools`", name));
   }
   json::array kept;
-  for (const json::value& tool : *params->tools) {
+  for (size_t i = 0; i < params->tools->size(); ++i) {
+    const json::value& tool = (*params->tools)[i];
     const std::string_view name = tool.at("function").at("name").as_string();
-    if (std::ranges::find(params->allowed_tools, name) != params->allowed_tools.end()) {
-      kept.push_back(tool);
-    }
+    if (std::ranges::find(params->allowed_tools, name) == params->allowed_tools.end()) continue;
+    kept.push_back(tool);
+    params->tool_places.push_back(i);
   }
   params->made.push_back(std::make_shared<const json::value>(std::move(kept)));
   params->tools = &params->made.back()->get_array();

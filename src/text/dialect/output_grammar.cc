@@ -72,11 +72,13 @@ class GrammarBuilder {
     }
   }
 
+  // An object whatever the schema allows besides: other values are no arguments of a call.
   json::value Arguments(const Tool& tool, std::string_view style) const {
     json::object format = {{"type", "json_schema"}};
-    const bool schema = rules_.schemas && tool.parameters.is_object();
-    format["json_schema"] =
-        schema ? tool.parameters : json::value(json::object{{"type", "object"}});
+    json::object schema;
+    if (rules_.schemas && tool.parameters.is_object()) schema = tool.parameters.get_object();
+    schema.emplace("type", "object");
+    format["json_schema"] = std::move(schema);
     if (style != "json") format["style"] = style;
     return format;
   }
