@@ -58,7 +58,7 @@ Result<std::shared_ptr<const TokenGrammar>> TokenGrammar::Create(
     }
     if (!out->automaton_->steerable()) return out;
     Tracker tracker(out->automaton_);
-    if (tracker.Finished()) return refuse("grammar_empty", "its only output is the empty one");
+    if (tracker.Finished()) return refuse("grammar_empty", "it allows only the empty output");
     std::string shortest;
     TokenSpelling spelling(*out->vocabulary_);
     const bool known = tracker.Shortest(limits::kMaxGrammarShortest, &shortest);

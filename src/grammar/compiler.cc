@@ -199,6 +199,11 @@ class Compiler final : public GrammarCompiler {
 
 }  // namespace
 
+Status CheckGrammar(const GrammarSpec& spec) {
+  VIVACE_RETURN_IF_ERROR(grammar::Lower(spec));
+  return {};
+}
+
 std::shared_ptr<GrammarCompiler> WithoutWaiting(std::shared_ptr<GrammarCompiler> compiler) {
   class Finder final : public GrammarCompiler {
    public:

@@ -63,7 +63,8 @@ class GrammarCompiler {
   // Any thread but the engine's and the loop's; waits while the grammar is compiled, which may
   // compute for limits::kMaxGrammarCompileMs (wall time: a few times that on a busy machine).
   // kInvalidArgument with the spec's field for what is malformed, unbounded or asks for something
-  // that cannot be enforced (the keyword is named), or is "grammar_too_complex". These verdicts and
+  // that cannot be enforced (the keyword is named), or is "grammar_too_complex"; messages call the
+  // spec "it" ("it takes ..."), for the caller to name. These verdicts and
   // compiled grammars are kept and found again. Not kept is what another time may go otherwise:
   // kInvalidArgument "grammar_too_costly" (over the limit of time or memory), kResourceExhausted
   // "grammar_busy" and "grammar_queue_full" (the machine had no room for it).
@@ -74,6 +75,9 @@ class GrammarCompiler {
 };
 
 inline constexpr std::string_view kGrammarNotReady = "grammar_not_ready";
+
+// What Compile refuses without looking at a vocabulary, by the same error. Pure; linear.
+Status CheckGrammar(const GrammarSpec& spec);
 
 // The same grammars to those who may not wait: its Compile is `compiler`'s Find.
 std::shared_ptr<GrammarCompiler> WithoutWaiting(std::shared_ptr<GrammarCompiler> compiler);

@@ -50,6 +50,15 @@ def test_a_body_that_is_no_request(mini, path):
         assert status == 400 and words in message, (body[:20], message)
 
 
+# The second one's schema cannot be enforced.
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {"u": schema}}}}
+         for name, schema in (("a", {"type": "null"}), ("b", {"not": {}}), ("c", {"type": "null"}))]
+
+
+def strict(tool):
+    return tool | {"function": tool["function"] | {"strict": True}}
+
+
 SENTENCES = [
     ("/v1/chat/completions", {"messages": None}, "messages", "`messages` is required"),
     ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text",
@@ -81,6 +90,25 @@ SENTENCES = [
     ("/v1/completions", {"n_predict": 0}, "n_predict", "`n_predict` must be at least 1"),
     ("/apply-template", {"max_new_tokens": 0}, "max_new_tokens", "`max_new_tokens` must be at least 1"),
     ("/v1/completions", {"bad_words": ["\u2603" * 80]}, "bad_words", "tokens; at most 64 are allowed"),
+    ("/v1/completions", {"structured_outputs": {}}, "structured_outputs", "`structured_outputs` needs one of json"),
+    # Grammars: clients show the sentence alone.
+    ("/v1/completions", {"grammar": "root ::= nothing"}, "grammar", "`grammar` cannot be compiled: "),
+    ("/v1/completions", {"grammar": "root ::= | ()"}, "grammar", "`grammar` allows only the empty output"),
+    ("/v1/completions", {"grammar": "#" * 300_000}, "grammar", "`grammar` has 300000 bytes; at most"),
+    ("/v1/completions", {"json_schema": {"not": {}}}, "json_schema", "`json_schema`: schema at /not: the keyword"),
+    ("/v1/chat/completions", {"tools": TOOLS, "tool_choice": "required"}, "tools[1].function.parameters",
+     "`tools[1].function.parameters`: schema at /properties/u/not: the keyword"),
+    ("/v1/chat/completions", {"tools": [strict(tool) for tool in TOOLS]}, "tools[1].function.parameters", "/properties/u/not"),
+    ("/v1/chat/completions", {"tools": TOOLS, "tool_choice": {"type": "allowed_tools", "allowed_tools": {
+        "mode": "required", "tools": [{"type": "function", "function": {"name": "b"}}]}}}, "tools[1].function.parameters",
+     "/properties/u/not"),
+    ("/v1/responses", {"tools": [{"type": "function", **tool["function"]} for tool in TOOLS], "tool_choice": "required"},
+     "tools[1].parameters", "`tools[1].parameters`: schema at /properties/u/not"),
+    ("/v1/messages", {"tools": [{"name": tool["function"]["name"], "input_schema": tool["function"]["parameters"]}
+                                for tool in TOOLS], "tool_choice": {"type": "any"}}, None,
+     "`tools[1].input_schema`: schema at /properties/u/not"),
+    ("/v1/chat/completions", {"tools": [TOOLS[0], {"type": "function", "function": {"name": "c", "parameters": {"enum": [1]}}}],
+                              "tool_choice": "required"}, "tools[1].function.parameters", "`tools[1].function.parameters`"),
     ("/v1/completions", {"guided_json": "{"}, "guided_json", "`guided_json` is not valid JSON"),
 ]
 

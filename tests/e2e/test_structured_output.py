@@ -112,6 +112,24 @@ def test_grammar(mini, members):
     assert set(text) <= set("abc,()") and text.count("(") == text.count(")")
 
 
+# As llama.cpp's json_schema_to_grammar writes them, and what else its parser takes.
+LLAMA_CPP = [
+    (r'''n ::= ("-"? [0-9]{1,3}) space
+n-kv ::= "\"n\"" space ":" space n
+on-kv ::= "\"on\"" space ":" space ("true" | "null") space
+root ::= "{" space  (n-kv ( "," space on-kv )? | on-kv )? "}" space
+space ::= | " " | "\n"{1,2} [ \t]{0,20}
+''', r'\{\s*("n"\s*:\s*-?[0-9]{1,3}\s*(,\s*"on"\s*:\s*(true|null)\s*)?|"on"\s*:\s*(true|null)\s*)?\}\s*'),
+    ('root ::= "a" ( "b" | ) none . [\\[-\\]]? 1st\nnone ::=\n1st ::= "1" |\n', r'ab?(.|\n)[\[-\]]?1?')]
+
+
+@pytest.mark.parametrize("grammar, pattern", LLAMA_CPP)
+def test_grammars_of_llama_cpp(mini, grammar, pattern):
+    for seed in range(5):
+        assert re.fullmatch(pattern, text_of(ask(mini, seed, grammar=grammar)))
+        assert re.fullmatch(pattern, text_of(ask(mini, seed, structured_outputs={"grammar": grammar})))
+
+
 def test_completions_take_them_too(mini):
     answer = mini.post("/v1/completions", {"prompt": "Person:", "max_tokens": 60, "guided_json": PERSON})
     jsonschema.validate(json.loads(answer.json()["choices"][0]["text"]), PERSON)
@@ -296,7 +314,7 @@ def test_made_schemas(mini):
     assert served > 50
 
 
-GIVING_WAY = {"min_tokens": 50, "bad_words": ["x"], "logit_bias": {"5": -100}, "allowed_token_ids": [4]}
+GIVING_WAY = {"min_tokens": 50, "bad_words": ["x"], "ignore_eos": True, "logit_bias": {"5": -100}, "allowed_token_ids": [4]}
 
 
 def test_what_gives_way_to_a_grammar_is_reported(mini):

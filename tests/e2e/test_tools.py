@@ -116,6 +116,56 @@ def test_required_calls_whatever_the_model_thinks(hermes):
     check_calls(client.chat.completions.create(**hot).choices[0].message)
 
 
+# What says nothing of objects, or allows more, is no way out of a call.
+@pytest.mark.parametrize("schema", [
+    {}, {"description": "x"}, {"anyOf": [{"type": "object", "properties": {"a": {"const": 1}}}, {"type": "string"}]},
+    {"type": "object", "properties": None, "required": None}, {"type": "object", "properties": {
+        "a": {"type": "object", "properties": None, "required": None, "enum": None}}}])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+def test_forced_calls_have_an_object_for_arguments(hermes, mini, schema, path):
+    tool = {"name": "w", "parameters": schema}
+    body = {"model": "m", "temperature": 1.3, "max_tokens": 60, "messages": HI}
+    if path == "/v1/messages":
+        body |= {"tools": [{"name": "w", "input_schema": schema}], "tool_choice": {"type": "any"}}
+    elif path == "/v1/responses":
+        body = {"model": "m", "temperature": 1.3, "max_output_tokens": 60, "input": "Hi",
+                "tools": [{"type": "function", **tool}], "tool_choice": "required"}
+    else:
+        body |= {"tools": [{"type": "function", "function": tool}], "tool_choice": "required"}
+    for server in (hermes, mini):
+        for seed in range(1, 3):
+            answer = server.post(path, body | {"seed": seed})
+            assert answer.status_code == 200, answer.text
+            answer = answer.json()
+            if path == "/v1/messages":
+                calls = [block.get("input") for block in answer["content"]]
+            elif path == "/v1/responses":
+                calls = [json.loads(item["arguments"]) for item in answer["output"]]
+            else:
+                calls = [json.loads(call["function"]["arguments"]) for call in answer["choices"][0]["message"]["tool_calls"]]
+            assert calls and all(isinstance(call, dict) for call in calls), answer
+
+
+# Left alone, the model goes on with two calls at once, as before; its format has no marks.
+def test_one_call_where_no_grammar_holds_the_model_to_it(smol):
+    def turn(city):
+        calls = [{"id": f"{city}{i}", "type": "function", "function": {"name": "weather", "arguments": json.dumps({"city": c})}}
+                 for i, c in enumerate((city, "Wien"))]
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": "sunny"} for call in calls]
+        return [{"role": "user", "content": f"Weather in {city} and Wien?"}, {"role": "assistant", "tool_calls": calls}, *results]
+
+    body = {"model": "m", "temperature": 0, "max_tokens": 120, "tools": [WEATHER], "messages": [
+        message for city in ("Graz", "Linz", "Ried") for message in turn(city)] + [
+        {"role": "user", "content": "Weather in Rom and Wien?"}]}
+    client = smol.client()
+    both = whole(client.chat.completions.create(**body))
+    assert len(both[2]) > 1, "the model must be one that would call twice"
+    one = client.chat.completions.create(**body, parallel_tool_calls=False)
+    assert whole(one) == (both[0], both[1], both[2][:1], "tool_calls")
+    assert streamed(client.chat.completions.create(**body, parallel_tool_calls=False, stream=True)) == whole(one)
+    assert one.usage.completion_tokens < 120
+
+
 # A template is known by its marks, and then the model writes calls so.
 TAGS = {"qwen3_coder": "<function= <parameter=", "glm": "<tool_call> <arg_key>", "minimax": "<minimax:tool_call>",
         "deepseek_v3_2": "｜DSML｜ function_calls", "gemma4": "<|tool_call> <tool_call|>"}

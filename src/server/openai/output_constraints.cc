@@ -78,13 +78,24 @@ bool OnlyContent(const OutputReading& reading) {
           reading.dialect->tools->shape != dialect::CallShape::kHarmony);
 }
 
+// What is wrong with a grammar, in a sentence that stands alone: clients show nothing else.
+tl::unexpected<Error> Named(Error error) {
+  constexpr std::string_view kIt = "it ";
+  const bool it = error.message.starts_with(kIt);
+  error.message = fmt::format("`{}`{} {}", error.field, it ? "" : ":",
+                              std::string_view(error.message).substr(it ? kIt.size() : 0));
+  return tl::unexpected<Error>(std::move(error));
+}
+
 Status CompileContent(const GrammarSpec& spec, const ServedModel& model,
                       const RequestParams& params, OutputConstraints* out) {
   if (model.grammar == nullptr) {
     return Fail(ErrorCode::kUnsupported, "unsupported_parameter", spec.field,
                 "`{}` needs constrained outputs, which this server does not offer", spec.field);
   }
-  VIVACE_ASSIGN(out->grammar, model.grammar->Compile(spec));
+  auto compiled = model.grammar->Compile(spec);
+  if (!compiled) return Named(std::move(compiled.error()));
+  out->grammar = std::move(*compiled);
   out->options.jump_forward = !params.logprobs;
   return {};
 }
@@ -95,15 +106,26 @@ Result<std::shared_ptr<const CompiledGrammar>> Compile(const OutputGrammar& gram
   return model.grammar->Compile({.kind = GrammarSpec::Kind::kStructural,
                                  .text = grammar.structural_tag,
                                  .choices = {},
-                                 .field = std::string(AskedBy(params))});
+                                 .field = params.grammar ? params.grammar->field : "tools"});
 }
 
-// Where nobody asked for obedient arguments, schemas are help: without them the request is served.
-Status ReportFreeArguments(RequestParams* params) {
-  if (!params->grammar && !params->parallel_tool_calls) {
-    VIVACE_RETURN_IF_ERROR(Report("parallel_tool_calls", params));
+// Where a schema among several cannot be enforced, says which.
+Status CheckSchemas(const OutputReading& reading, const RequestParams& params) {
+  const std::vector<dialect::Tool>& tools = reading.tools->tools;
+  for (size_t i = 0; i < tools.size(); ++i) {
+    if (params.tool_choice == ToolChoice::kNamed && tools[i].name != params.tool_name) continue;
+    OutputRules rules;
+    rules.dialect = reading.dialect;
+    rules.tools = reading.tools.get();
+    rules.calls = OutputRules::Calls::kRequired;
+    rules.only = tools[i].name;
+    Status checked = CheckGrammar({.kind = GrammarSpec::Kind::kStructural,
+                                   .text = MakeOutputGrammar(rules).structural_tag,
+                                   .choices = {},
+                                   .field = ToolSchemaName(params, i)});
+    if (!checked) return Named(std::move(checked.error()));
   }
-  return Report("tools.parameters", params);
+  return {};
 }
 
 Status AddGrammar(const OutputReading& reading, const ServedModel& model, RequestParams* params,
@@ -121,10 +143,7 @@ Status AddGrammar(const OutputReading& reading, const ServedModel& model, Reques
   const json::value* wanted = params->grammar ? &content : nullptr;
   const bool obey = MustObeySchemas(*params, reading.tools.get());
   auto grammar = GrammarOf(*params, reading, model, wanted, /*schemas=*/true);
-  if (!grammar) {
-    const bool bound = reading.tools != nullptr && !params->parallel_tool_calls;
-    return bound ? Report("parallel_tool_calls", params) : Status();
-  }
+  if (!grammar) return {};
   if (model.grammar == nullptr) {
     if (!params->grammar && !obey) return {};
     return Fail(ErrorCode::kUnsupported, "unsupported_parameter", std::string(AskedBy(*params)),
@@ -134,12 +153,16 @@ Status AddGrammar(const OutputReading& reading, const ServedModel& model, Reques
   auto compiled = Compile(*grammar, model, *params);
   const bool refused = !compiled && compiled.error().reason != kGrammarNotReady;
   if (refused && !obey && reading.tools != nullptr) {
-    VIVACE_RETURN_IF_ERROR(ReportFreeArguments(params));
+    // Nobody asked for obedient arguments, schemas are help: without them the request is served.
+    VIVACE_RETURN_IF_ERROR(Report("tools.parameters", params));
     if (!params->grammar) return {};
     grammar = GrammarOf(*params, reading, model, wanted, /*schemas=*/false);
     compiled = Compile(*grammar, model, *params);
   }
-  if (!compiled) return tl::unexpected<Error>(std::move(compiled.error()));
+  if (!compiled) {
+    if (refused && obey) VIVACE_RETURN_IF_ERROR(CheckSchemas(reading, *params));
+    return Named(std::move(compiled.error()));
+  }
   out->grammar = std::move(*compiled);
   out->options.begin_after = grammar->begin_after;
   out->options.jump_forward = !params->logprobs;
@@ -156,6 +179,7 @@ Status ReportWhatGivesWay(RequestParams* params) {
       {"min_tokens", sampling.min_tokens > 0},
       {"allowed_token_ids", !sampling.allowed_token_ids.empty()},
       {"bad_words", !params->bad_words.empty()},
+      {"ignore_eos", sampling.ignore_eos},
       {"logit_bias", bans}};
   for (const auto& [name, given] : members) {
     if (!given) continue;
