@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <random>
+
 #include "base/utf8.h"
 #include "grammar/grammar_testing.h"
 
@@ -73,6 +76,24 @@ TEST(Gbnf, TheRestStaysByteForByte) {
                            "root ::= a.b [\\u0041-\\U0001F600]\r\na.b ::= \"\\x41\\x0a\"",
                            "\"open \\", "[a\\", "root ::= {", "root ::= \"a\" | <[12]>"}) {
     EXPECT_EQ(GbnfToEbnf(text), text);
+  }
+}
+
+// Whatever the text: what is written needs no rewriting.
+TEST(Gbnf, WhatIsWrittenStays) {
+  constexpr std::string_view kParts[] = {"root", "a",  "3d", "true", "::=", " ", "\n", "\r\n",
+                                         "|",    "(",  ")",  "(=",   "*",   "+", "?",  "{",
+                                         "}",    "2,", ".",  "\"",   "[",   "]", "\\", "\\x41",
+                                         "B",    "-",  "^",  "#",    "<",   "é", ",",  "_"};
+  std::minstd_rand random(7);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (size_t parts = random() % 24; parts > 0; --parts) {
+      text += kParts[random() % std::size(kParts)];
+    }
+    const std::string once = GbnfToEbnf(text);
+    ASSERT_EQ(GbnfToEbnf(once), once) << text;
+    ASSERT_LT(once.size(), 40 * text.size() + 8) << text;
   }
 }
 
