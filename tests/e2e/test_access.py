@@ -131,7 +131,8 @@ def test_size_of_bodies(guarded):
     assert post(65536).status_code == 200
     refused = post(65537)
     assert refused.status_code == 413
-    assert "65536 bytes" in refused.json()["error"]["message"] and "--max-body-bytes" in refused.json()["error"]["message"]
+    message = refused.json()["error"]["message"]
+    assert "65536 bytes" in message and "--max-body-bytes" in message
 
 
 def test_refusals_carry_a_request_id_and_are_logged_with_it(guarded):
