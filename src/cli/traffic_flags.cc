@@ -57,6 +57,7 @@ Status StorePreset(const std::string& text, load::DatasetOptions* dataset) {
   for (const load::LengthPreset& preset : load::kLengthPresets) {
     if (preset.name != text) continue;
     dataset->input_len = preset.input;
+    dataset->input_len_given = true;
     dataset->output_len = preset.output;
     dataset->output_len_given = true;
     return {};
@@ -75,6 +76,12 @@ Flag LengthFlag(std::string name, std::string help, int32_t* to, int32_t least,
 
 std::vector<Flag> DatasetFlags(load::DatasetOptions* options) {
   load::DatasetOptions* d = options;
+  Flag input = LengthFlag("random-input-len", "tokens of a prompt", &d->input_len, 1,
+                          {"input-len", "prefix-repetition-suffix-len"});
+  input.store = [d, store = input.store](const std::string& text) -> Status {
+    d->input_len_given = true;
+    return store(text);
+  };
   Flag output = LengthFlag(
       "random-output-len", "tokens of an answer, at most", &d->output_len, 1,
       {"output-len", "sharegpt-output-len", "custom-output-len", "prefix-repetition-output-len"});
@@ -97,8 +104,7 @@ std::vector<Flag> DatasetFlags(load::DatasetOptions* options) {
           {"dataset-path", "PATH", "", "the file of a dataset that is one", StoreText(&d->path)},
           {"preset", "NAME", "", "lengths: prefill-heavy (768/128) or decode-heavy (128/768)",
            [d](const std::string& text) { return StorePreset(text, d); }},
-          LengthFlag("random-input-len", "tokens of a prompt", &d->input_len, 1,
-                     {"input-len", "prefix-repetition-suffix-len"}),
+          std::move(input),
           std::move(output),
           std::move(range),
           NumberFlag("input-len-std", "N", "deviation of the prompts' lengths", &d->input_len_std,

@@ -150,6 +150,8 @@ def test_one_flag_takes_a_name_or_a_file(mini_model, tmp_path):
         assert json.loads((tmp_path / "r.json").read_text())["prompt_tokens"] == tokens
     for command in (("tune", mini_model, "--out", tmp_path / "x"), ("bench", "throughput", mini_model),
                     ("bench", "serve")):
+        done = run(*command, "--dataset", path, "--input-len", 5)
+        assert done.returncode == 2 and "--random-input-len is for prompts that are made here" in done.stderr
         done = run(*command, "--dataset", tmp_path / "absent")
         assert done.returncode == 2
         assert f"--dataset is '{tmp_path / 'absent'}'; give the path of a file, or one of random" in done.stderr

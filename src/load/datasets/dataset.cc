@@ -41,6 +41,21 @@ constexpr DatasetKind kKinds[] = {
      true, MakeTrace},
 };
 
+// Of prompts that are made. Each says whether it was asked for.
+struct MadeOnly {
+  std::string_view flag;
+  bool (*asked)(const DatasetOptions&);
+};
+constexpr MadeOnly kMadeOnly[] = {
+    {"random-input-len", [](const DatasetOptions& o) { return o.input_len_given; }},
+    {"input-len-std", [](const DatasetOptions& o) { return o.input_len_std > 0; }},
+    {"output-len-std", [](const DatasetOptions& o) { return o.output_len_std > 0; }},
+    {"random-range-ratio", [](const DatasetOptions& o) { return o.range_ratio > 0; }},
+    {"random-prefix-len", [](const DatasetOptions& o) { return o.prefix_len > 0; }},
+    {"num-prefixes", [](const DatasetOptions& o) { return o.num_prefixes > 1; }},
+    {"turns", [](const DatasetOptions& o) { return o.turns > 1; }},
+};
+
 uint64_t Bytes(const PlannedRequest& request) {
   uint64_t bytes = sizeof(PlannedRequest);
   if (const auto* text = std::get_if<std::string>(&request.prompt)) bytes += text->size();
@@ -68,6 +83,13 @@ Result<const DatasetKind*> FindKind(const DatasetOptions& options) {
   if (kind->needs_path && options.path.empty()) {
     return Fail(ErrorCode::kInvalidArgument, "no_dataset_path", "dataset-path",
                 "--dataset-name {} reads a file: name it with --dataset-path", options.name);
+  }
+  for (const MadeOnly& made : kMadeOnly) {
+    if (!kind->needs_path || !made.asked(options)) continue;
+    return Fail(ErrorCode::kInvalidArgument, "flag_conflict", std::string(made.flag),
+                "--{} is for prompts that are made here; --dataset-name {} has its own: leave the "
+                "flag out",
+                made.flag, options.name);
   }
   VIVACE_RETURN_IF_ERROR(CheckLengths(options));
   return kind;

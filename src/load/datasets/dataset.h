@@ -45,6 +45,7 @@ struct DatasetOptions {
   bool token_ids = false;         // send ids where the endpoint takes them
   bool chat = false;              // messages rather than text
   bool renders = false;           // a file's messages are taken though it is not `chat`
+  bool input_len_given = false;   // `input_len` is the user's wish: files have their own
   bool output_len_given = false;  // `output_len` is the user's wish: it goes before the file's own
 };
 

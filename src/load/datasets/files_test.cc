@@ -47,6 +47,19 @@ class Files : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
+TEST_F(Files, WhatTheyHaveOfTheirOwnCannotBeAskedFor) {
+  const std::pair<std::string_view, void (*)(DatasetOptions*)> asked[] = {
+      {"--random-input-len", [](DatasetOptions* o) { o->input_len_given = true; }},
+      {"--input-len-std", [](DatasetOptions* o) { o->input_len_std = 2; }},
+      {"--random-prefix-len", [](DatasetOptions* o) { o->prefix_len = 8; }},
+      {"--turns", [](DatasetOptions* o) { o->turns = 3; }}};
+  for (const auto& [flag, ask] : asked) {
+    DatasetOptions options = Options("jsonl", "{\"prompt\": \"a\"}\n");
+    ask(&options);
+    EXPECT_THAT(Refused(options), HasSubstr(flag));
+  }
+}
+
 TEST_F(Files, JsonlInItsOrder) {
   FakeTokenizer tokenizer;
   const Workload w = Made(Options("jsonl", R"({"prompt": "the man", "output_len": 5}
