@@ -263,10 +263,12 @@ Status CheckReports(const ReportOptions& options) {
   if (SavesEachRun(options)) {
     std::error_code ignored;
     if (!options.result_dir.empty()) fs::create_directories(options.result_dir, ignored);
-    const bool named = !options.result_filename.empty();
-    paths.push_back(
-        (fs::path(options.result_dir) / (named ? options.result_filename : "result.json"))
-            .string());
+    const fs::path folder = options.result_dir;
+    if (options.result_filename.empty()) {  // each is named for its run, and replaces nothing
+      VIVACE_RETURN_IF_ERROR(CheckOutputPath((folder / "result.json").string()));
+    } else {
+      paths.push_back((folder / options.result_filename).string());
+    }
   }
   return CheckOutputPaths(paths);
 }

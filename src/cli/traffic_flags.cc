@@ -57,7 +57,6 @@ Status StorePreset(const std::string& text, load::DatasetOptions* dataset) {
   for (const load::LengthPreset& preset : load::kLengthPresets) {
     if (preset.name != text) continue;
     dataset->input_len = preset.input;
-    dataset->input_len_given = true;
     dataset->output_len = preset.output;
     dataset->output_len_given = true;
     return {};

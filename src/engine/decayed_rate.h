@@ -1,24 +1,36 @@
 // How fast something went of late: amounts over the time that they took, in which what is old
-// weighs less, by exp(-age / 10 s). The time that passes between is not counted. One thread.
+// weighs less, by exp(-age / memory). One thread.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 namespace vivace {
 
 class DecayedRate {
  public:
+  explicit DecayedRate(double memory_s) : memory_ns_(memory_s * 1e9) {}
+
+  // Time in which nothing came counts once something does, and for no more than the memory: how
+  // long it will be is not known while it lasts, and a longer one says nothing of the next.
   void Add(double amount, int64_t ns) {
-    const double keep = std::exp(static_cast<double>(-ns) / kMemoryNs);
+    open_ns_ += static_cast<double>(ns);
+    if (amount <= 0) return;
+    const double passed = std::min(std::exchange(open_ns_, 0), memory_ns_);
+    const double keep = std::exp(-passed / memory_ns_);
     amount_ = amount_ * keep + amount;
-    ns_ = ns_ * keep + static_cast<double>(ns);
+    ns_ = ns_ * keep + passed;
   }
+  // Nothing was to come.
+  void Rest() { open_ns_ = 0; }
+
   double per_second() const { return ns_ > 0 ? amount_ / ns_ * 1e9 : 0; }  // 0: nothing yet
 
  private:
-  static constexpr double kMemoryNs = 10e9;
-  double amount_ = 0, ns_ = 0;
+  double memory_ns_;
+  double amount_ = 0, ns_ = 0, open_ns_ = 0;
 };
 
 }  // namespace vivace

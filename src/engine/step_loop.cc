@@ -340,6 +340,9 @@ void StepLoop::MeasureQueue(int64_t prompt_tokens, int64_t requests, int64_t ste
   if (prompt_tokens > 0 || totals_.waiting > 0) {
     queue_token_rate_.Add(tokens, step_ns);
     queue_request_rate_.Add(static_cast<double>(requests), step_ns);
+  } else {
+    queue_token_rate_.Rest();
+    queue_request_rate_.Rest();
   }
   totals_.prompt_tokens_per_s = prompt_rate_.per_second();
   totals_.queue_tokens_per_s = queue_token_rate_.per_second();

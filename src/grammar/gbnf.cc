@@ -175,7 +175,9 @@ class Writer {
   std::string Write(const std::vector<Token>& tokens) {
     for (const Token& token : tokens) {
       Take(token);
-      if (token.kind != Kind::kBlank) last_ = token.kind;
+      if (token.kind == Kind::kBlank) continue;
+      last_ = token.kind;
+      regex_ = token.text == "Regex" || (regex_ && token.kind == Kind::kOpen);
     }
     EndAlternative();
     return std::move(out_);
@@ -223,6 +225,7 @@ class Writer {
         return;
       case Kind::kString:
       case Kind::kClass:
+        if (regex_) break;  // xgrammar's own: as it is
         AppendQuoted(token.text, &out_);
         begun_ = kNone;
         return;
@@ -255,6 +258,7 @@ class Writer {
   size_t begun_ = kNone;  // where an alternative began of which nothing has come
   size_t repeat_ = 0;     // where the last repeat stands
   Kind last_ = Kind::kBlank;
+  bool regex_ = false;  // the next string is one
 };
 
 }  // namespace

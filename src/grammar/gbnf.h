@@ -1,5 +1,6 @@
 // GBNF, as llama.cpp's parser reads it, in the EBNF that xgrammar reads. What both take stays byte
-// for byte, so that errors name the client's lines; columns move only behind what was rewritten:
+// for byte, so that errors name the client's lines, without those that break within quotes; columns
+// move only behind what was rewritten:
 //
 //   an empty alternative, group or rule      ""
 //   .                                        the class of all characters

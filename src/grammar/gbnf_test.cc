@@ -74,7 +74,8 @@ TEST(Gbnf, TheRestStaysByteForByte) {
                            "excludes=(\"b\",)) (= \"c\")\n"
                            "x[max_tokens=10, capture=\"n\"] ::= Token(1, 2) Regex(\"a|.\")",
                            "root ::= a.b [\\u0041-\\U0001F600]\r\na.b ::= \"\\x41\\x0a\"",
-                           "\"open \\", "[a\\", "root ::= {", "root ::= \"a\" | <[12]>"}) {
+                           "root ::= Regex(\"\\[a\\]\")", "\"open \\", "[a\\", "root ::= {",
+                           "root ::= \"a\" | <[12]>"}) {
     EXPECT_EQ(GbnfToEbnf(text), text);
   }
 }

@@ -115,9 +115,11 @@ class Fitter {
   static constexpr std::string_view kSingle[] = {"items", "additionalProperties"};
 
   static void DropUnsaid(json::object* schema) {
-    for (auto it = schema->begin(); it != schema->end();) {
-      it = Said(*schema, it->key()) == nullptr ? schema->stable_erase(it) : it + 1;
+    json::object said(schema->storage());  // made anew: erasing moves all that is behind
+    for (auto& [key, value] : *schema) {
+      if (Said(*schema, key) != nullptr) said.emplace(key, std::move(value));
     }
+    *schema = std::move(said);
   }
 
   tl::unexpected<Error> Refuse(const std::string& where, const std::string& what) const {

@@ -230,7 +230,10 @@ def test_patterns_whose_repeats_overlap_themselves_cost_what_others_do(smol, pat
 
 @pytest.mark.parametrize("digit", ["[0-9]", 'Regex("[0-9]")'])  # the latter, as schemas are written for xgrammar
 def test_grammars_that_cannot_be_followed_in_time_are_refused(smol, digit):
-    answer = ask(smol, max_tokens=30, grammar='root ::= x? ([a-z]+ ","? " "?){1,50}\nx ::= ' + digit)
+    for _ in range(3):  # a machine that is busy with something else says so, and to try again
+        answer = ask(smol, max_tokens=30, grammar='root ::= x? ([a-z]+ ","? " "?){1,50}\nx ::= ' + digit)
+        if answer.status_code != 503:
+            break
     assert answer.status_code == 400 and "ms to compile" in answer.json()["error"]["message"]
     answer = ask(smol, max_tokens=30, guided_regex="((a{1,100}){1,100}){1,100}")
     assert answer.status_code == 400 and "too many ways" in answer.json()["error"]["message"]

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/limits.h"
+#include "base/trim.h"
 
 namespace vivace::load {
 namespace {
@@ -43,12 +44,6 @@ double QueueOf(std::string_view value) {
     return ms;
   }
   return -1;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
 }
 
 // Of a usage: what is above was not counted by a server.

@@ -18,7 +18,7 @@ struct RenderedChat {
   std::vector<TokenId> ids;
   ReasoningStart reasoning = ReasoningStart::kNone;  // how an output of this prompt begins
   // Members of messages that the template has no use for, as clients spell them. Found, where a
-  // message has one, by what the prompt is without it: a second rendering.
+  // message has one, by what the prompt is without it: one more rendering for each kind, of three.
   std::vector<std::string_view> unread;
 };
 Result<RenderedChat> RenderChat(const RequestParams& params, const ServedModel& model);

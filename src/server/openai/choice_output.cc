@@ -163,7 +163,10 @@ void ChoiceOutput::Say(std::string_view text) {
 void ChoiceOutput::EndText() {
   if (parser_ == nullptr) return;
   parser_->Finish(&pieces_);
+  const bool was_finished = finished_;
   FinishPieces();
+  // A cut that is found here is no token's: all that came has been said.
+  if (finished_ && !was_finished) ready_entries_ = entries_.size();
 }
 
 // Ids for new calls, and no thoughts where none are wanted. A second call where one is wanted ends

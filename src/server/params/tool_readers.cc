@@ -144,10 +144,13 @@ void DropNulls(json::array* tools) {
     json::value* parameters = function.if_contains("parameters");
     json::object* schema = parameters == nullptr ? nullptr : parameters->if_object();
     if (schema == nullptr) continue;
-    for (auto it = schema->begin(); it != schema->end();) {
-      const bool absent = it->value().is_null() && it->key() != "const" && it->key() != "default";
-      it = absent ? schema->stable_erase(it) : it + 1;
+    // Made anew: erasing moves all that is behind.
+    json::object said(schema->storage());
+    for (auto& [key, value] : *schema) {
+      const bool absent = value.is_null() && key != "const" && key != "default";
+      if (!absent) said.emplace(key, std::move(value));
     }
+    *schema = std::move(said);
   }
 }
 

@@ -4,7 +4,8 @@
 // been served in time should be: it counts what is queued, not the request's own prompt. What is
 // queued takes as long as its prompts take to compute; and where they wait for places, as long as
 // the queue has taken for as many tokens or as many requests, whichever is less: long prompts may
-// have come after short ones, or the other way round.
+// have come after short ones, or the other way round. How long those that hold the places now will
+// go on is not foreseen.
 #pragma once
 
 #include "engine/engine.h"

@@ -78,6 +78,7 @@ class GrammarBuilder {
     json::object schema;
     if (rules_.schemas && tool.parameters.is_object()) schema = tool.parameters.get_object();
     schema.emplace("type", "object");
+    schema.erase("nullable");
     format["json_schema"] = std::move(schema);
     if (style != "json") format["style"] = style;
     return format;
