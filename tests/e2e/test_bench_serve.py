@@ -178,8 +178,8 @@ def test_a_run_keeps_the_load_it_was(simulate, tmp_path):
 def test_no_result_takes_anothers_place(simulate, tmp_path):
     url = simulate("--null-server")
     small = ("--base-url", url, "--num-prompts", 2, *SMALL, "--token-ids", "--max-concurrency", "2,2,2")
-    measure(*small, "--save-result", "--result-dir", tmp_path / "all", report=tmp_path / "r.json")
-    assert len(list((tmp_path / "all").iterdir())) == 3
+    measure(*small, "--save-result", "--result-dir", tmp_path / "all", report=tmp_path / "all/result.json")
+    assert len(list((tmp_path / "all").iterdir())) == 1 + 3  # none of which is called result.json
     measure(*small, "--result-filename", "mine.json", "--result-dir", tmp_path / "named", report=tmp_path / "r.json")
     assert sorted(path.name for path in (tmp_path / "named").iterdir()) == ["mine-2.json", "mine-3.json", "mine.json"]
     sent = len(requests.get(url + "/sim/truth", timeout=10).json()["requests"])
