@@ -35,6 +35,9 @@ struct GenerationRequest {
   // Ends with kQueueTimeout if it was not scheduled within this time of its submission. 0: it
   // waits.
   int64_t max_queue_ns = 0;
+  // One of several prompts that are asked for together, behind the first: what let that one in lets
+  // this one in, whatever waits.
+  bool follows = false;
   // What each choice may say: one for each, which may be null; or none at all. The engine's own
   // until the choice has finished; then the consumer may ask them what became of it.
   std::vector<std::unique_ptr<TokenConstraint>> constraints;

@@ -149,8 +149,9 @@ Result<RequestPtr> StepLoop::Submit(GenerationRequest request, void* consumer) {
   // A prompt that nobody waits beside may be longer than the limit, or it could never run.
   const int64_t waiting = queued_requests_.load(std::memory_order_relaxed);
   const int64_t waiting_tokens = queued_tokens_.load(std::memory_order_relaxed);
-  if (waiting >= config_.max_queued_requests ||
-      (waiting > 0 && waiting_tokens + tokens > config_.max_queued_tokens)) {
+  const bool full = waiting >= config_.max_queued_requests ||
+                    (waiting > 0 && waiting_tokens + tokens > config_.max_queued_tokens);
+  if (full && !active->request.follows) {
     return Fail(ErrorCode::kResourceExhausted, "server_is_overloaded", "",
                 "too many requests are waiting; try again later");
   }

@@ -119,7 +119,7 @@ class StepLoop final : public Engine {
   int64_t next_timeout_ns_ = kNever;  // nobody's before this
   int64_t left_queue_ = 0;            // requests, ever
   // A prompt's chunk takes a moment, an answer that holds a place seconds.
-  DecayedRate prompt_rate_{10}, queue_token_rate_{60}, queue_request_rate_{60};
+  DecayedRate prompt_rate_{10}, queue_token_rate_{20}, queue_request_rate_{20};
   bool consumer_stale_ = false;  // news since the last notify
   EngineStats totals_;
 

@@ -558,6 +558,9 @@ TEST_F(EngineTest, QueuedTokensAreBoundedButForOnePromptAlone) {
   executor_->WaitInFlight();
   taken.push_back(*engine_->Submit(prompt(8), nullptr));  // nobody waits
   EXPECT_FALSE(engine_->Submit(prompt(1), nullptr));
+  GenerationRequest second = prompt(9);
+  second.follows = true;
+  taken.push_back(*engine_->Submit(std::move(second), nullptr));
   executor_->Release();
   for (const RequestPtr& request : taken) Collect(request);
   WaitIdle();

@@ -101,3 +101,12 @@ def test_who_would_wait_too_long_is_refused(narrow):
         for thread in busy:
             thread.join()
     narrow.wait_idle()
+
+
+def test_a_request_that_is_more_than_may_wait_is_let_in_alone(narrow, make_server, mini_model):
+    body = {"prompt": ["x"] * 8, "max_tokens": 2}
+    assert len(narrow.post("/v1/completions", body).json()["choices"]) == 8
+    tight = make_server(mini_model, "--served-model-name", "m", "--max-queued-tokens", 10)
+    for prompt in ([5] * 40, [[5] * 40] * 3):
+        assert tight.post("/v1/completions", {"prompt": prompt, "max_tokens": 1}).status_code == 200
+    tight.stop()

@@ -13,11 +13,14 @@ double SecondsFor(int64_t amount, double per_second) {
 
 }  // namespace
 
+double LeastQueueSeconds(const EngineStats& stats) {
+  return SecondsFor(stats.queued_tokens, stats.prompt_tokens_per_s);
+}
+
 double QueueSeconds(const EngineStats& stats) {
   const double by_tokens = SecondsFor(stats.queued_tokens, stats.queue_tokens_per_s);
   const double by_requests = SecondsFor(stats.queued_requests, stats.queue_requests_per_s);
-  return std::max(SecondsFor(stats.queued_tokens, stats.prompt_tokens_per_s),
-                  std::min(by_tokens, by_requests));
+  return std::max(LeastQueueSeconds(stats), std::min(by_tokens, by_requests));
 }
 
 int RetryAfterSeconds(double wait_seconds) {

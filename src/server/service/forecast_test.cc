@@ -24,21 +24,22 @@ TEST(Forecast, IsTheQueueOverItsSpeed) {
   EXPECT_EQ(RetryAfterSeconds(EngineStats{}), 1);
 }
 
-// One place: four short prompts have waited for long answers, 1 of 4 tokens a second; now a long
-// prompt waits. It takes as long as to compute it, and the answer before it about a second.
+// Requests have waited for places, as many tokens or as many requests: the less of the two. What
+// refuses counts only what the prompts take.
 TEST(Forecast, WaitingForPlacesIsNotWaitingForPrompts) {
-  EngineStats stats = Queued(2'500, 1'000);
+  EngineStats stats = Queued(2'500, 1'000);  // a long one after short ones
   stats.queued_requests = 1;
   stats.queue_tokens_per_s = 4;
   stats.queue_requests_per_s = 1;
   EXPECT_DOUBLE_EQ(QueueSeconds(stats), 2.5);
-  stats = Queued(40, 1'000);  // ten short ones: 4 of them a second
+  stats = Queued(40, 1'000);  // ten short ones
   stats.queued_requests = 10;
   stats.queue_tokens_per_s = 16;
-  stats.queue_requests_per_s = 4;
+  stats.queue_requests_per_s = 2;
   EXPECT_DOUBLE_EQ(QueueSeconds(stats), 2.5);
-  stats.queue_requests_per_s = 0.1;  // long ones before them
-  EXPECT_DOUBLE_EQ(QueueSeconds(stats), 2.5);
+  stats.queue_requests_per_s = 5;  // after long ones
+  EXPECT_DOUBLE_EQ(QueueSeconds(stats), 2.0);
+  EXPECT_DOUBLE_EQ(LeastQueueSeconds(stats), 0.04);
 }
 
 TEST(Forecast, RetryAfterIsWholeSecondsFromOneToSixty) {

@@ -39,6 +39,7 @@ Status Generation::Submit() {
   VIVACE_RETURN_IF_ERROR(ticket_->Grow(sequences - 1));
   for (GenerationRequest& wanted : prepared_->requests) {
     AddTimeLimits(params(), context_.arrived_ns, prepared_ns_, /*queued=*/true, &wanted);
+    wanted.follows = !requests_.empty();
     auto request = context_.engine->Submit(std::move(wanted), nullptr);
     if (!request) {
       AbortAll();
