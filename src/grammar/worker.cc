@@ -14,6 +14,7 @@
 #include <new>
 #include <optional>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "base/limits.h"
@@ -102,23 +103,55 @@ void LimitTime(uint32_t ms) {
   setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
-constexpr int kWalkTokens = 24;
-constexpr size_t kFlags = 3;  // bytes of a request before its text
+constexpr int kWalkTokens = 24;  // of each manner of walking
+constexpr int kMostWalks = 24;   // of each: outputs may be short
+constexpr size_t kFlags = 3;     // bytes of a request before its text
 
-// Makes the masks of some tokens, drawn evenly. Rules that can be followed in very many ways at
-// once compile in no time and take a second for each token, in which nobody's step ends: here the
-// limits of compiling stop them.
-void WalkAhead(const xgrammar::CompiledGrammar& compiled, int32_t vocab_size) {
+// How the tokens of a walk are drawn from what is allowed.
+enum class Draw : uint8_t {
+  kEvenly,
+  kRepeating,  // the last one again where it may be: so repeats are followed
+};
+
+// Takes what ends the output from the mask, so that nothing but its grammar ends a walk.
+void TakeStops(const xgrammar::TokenizerInfo& tokens, std::span<uint32_t> mask) {
+  for (const TokenId stop : tokens.GetStopTokenIds()) TakeFromMask(mask, stop);
+}
+
+// One output's masks, at most `most`; how many were made.
+int WalkOnce(const xgrammar::CompiledGrammar& compiled, Draw draw, int most,
+             std::minstd_rand* random) {
+  const xgrammar::TokenizerInfo& tokens = compiled.GetTokenizerInfo();
+  const int32_t vocab_size = tokens.GetVocabSize();
   xgrammar::GrammarMatcher matcher(compiled);
   std::vector<uint32_t> mask(MaskWords(vocab_size));
-  std::minstd_rand random(1);
-  for (int i = 0; i < kWalkTokens && !matcher.IsTerminated(); ++i) {
+  TokenId token = -1;
+  int made = 0;
+  while (made < most && !matcher.IsTerminated()) {
     std::ranges::fill(mask, ~0u);
     FillTokenMask(&matcher, mask);
-    TokenId token = static_cast<TokenId>(random() % static_cast<uint32_t>(vocab_size));
-    for (int32_t tried = 0; tried < vocab_size && !InMask(mask, token); ++tried)
-      token = (token + 1) % vocab_size;
-    if (!InMask(mask, token) || !matcher.AcceptToken(token)) return;
+    ++made;
+    TakeStops(tokens, mask);
+    if (draw == Draw::kEvenly || token < 0 || !InMask(mask, token)) {
+      token = static_cast<TokenId>((*random)() % static_cast<uint32_t>(vocab_size));
+      for (int32_t tried = 0; tried < vocab_size && !InMask(mask, token); ++tried)
+        token = (token + 1) % vocab_size;
+    }
+    if (!InMask(mask, token) || !matcher.AcceptToken(token)) break;
+  }
+  return made;
+}
+
+// Makes the masks of some tokens. Rules that can be followed in very many ways at once compile in
+// no time and take a second for each token, in which nobody's step ends: here the limits of
+// compiling stop them. What no walk comes by is stopped when it is met (GrammarConstraint).
+void WalkAhead(const xgrammar::CompiledGrammar& compiled) {
+  std::minstd_rand random(1);
+  for (const Draw draw : {Draw::kEvenly, Draw::kRepeating}) {
+    int left = kWalkTokens;
+    for (int walk = 0; walk < kMostWalks && left > 0; ++walk) {
+      left -= WalkOnce(compiled, draw, left, &random);
+    }
   }
 }
 
@@ -136,7 +169,7 @@ std::string Answer(TokenizerInfos* tokens, std::string_view request) {
     if (compiled) {
       // Our own counted strings get the tables that make them cheap on the other side.
       if (text.of_client || !HasCountedStrings(text.text)) {
-        WalkAhead(*compiled, info.GetVocabSize());
+        WalkAhead(*compiled);
       }
       return reply(wire::Status::kCompiled, compiled->SerializeJSON());
     }

@@ -87,6 +87,18 @@ TEST(GrammarWorker, IsStoppedWhenItTakesTooLong) {
   ASSERT_TRUE(worker.Compile(Text(Schema("{}")), milliseconds(5000)));
 }
 
+// Their outputs may end after any token, and each takes twice as long as the one before.
+TEST(GrammarWorker, RefusesRepeatsOfWhatMayBeEmptyThatMultiply) {
+  for (const std::string repeated : {R"("d"?)", R"([a-z]?)"}) {
+    WorkerProcess worker({kWorker}, Tokens());
+    const std::string text = "root ::= (((((" + repeated + "){1,1000}){1,1000}){1,1000}){1,1000})";
+    const auto refused =
+        worker.Compile(Text(Spec(GrammarSpec::Kind::kEbnf, text)), milliseconds(2000));
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().reason, "grammar_too_costly") << text;
+  }
+}
+
 TEST(GrammarWorker, ThatCannotStartIsOurFault) {
   WorkerProcess worker({"/nonexistent"}, Tokens());
   const auto failed = worker.Compile(Text(Schema("{}")), milliseconds(1000));

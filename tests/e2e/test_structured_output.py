@@ -239,6 +239,17 @@ def test_grammars_that_cannot_be_followed_in_time_are_refused(smol, digit):
     assert answer.status_code == 400 and "too many ways" in answer.json()["error"]["message"]
 
 
+# Outputs that may end after any token, which ended the try-out; each token took twice as long as the one before.
+@pytest.mark.parametrize("repeated", ['"d"?', "[a-z]?", '("b" | "d")?'])
+def test_grammars_whose_outputs_may_end_early_are_tried_for_as_long(smol, repeated):
+    for _ in range(3):  # a machine that is busy with something else says so, and to try again
+        answer = ask(smol, path="/v1/completions", prompt="x", messages=None, max_tokens=8,
+                     grammar=f"root ::= (((({repeated}){{1,1000}}){{1,1000}}){{1,1000}}){{1,1000}}")
+        if answer.status_code != 503:
+            break
+    assert answer.status_code == 400 and answer.json()["error"]["code"] == "grammar_too_costly"
+
+
 def recursive_union(tag):
     """A union whose options have the union as a member, as pydantic writes a discriminated one."""
     again = {"oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}, {"type": "null"}]}
