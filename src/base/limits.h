@@ -59,6 +59,7 @@ inline constexpr size_t kTemplateKwargs = 64;
 
 // Constrained decoding.
 inline constexpr int kMaxGrammarCompileMs = 5'000;
+inline constexpr int kMaxConstraintCallMs = 1'000;        // computing, for one token of an output
 inline constexpr int32_t kMaxForcedTokens = 256;          // put down at once without sampling
 inline constexpr size_t kMaxGrammarBytes = 256u << 10;    // a schema, pattern or grammar
 inline constexpr size_t kMaxGrammarTextBytes = 4u << 20;  // what it becomes

@@ -55,7 +55,7 @@ enum class FinishReason : uint8_t {
   kAborted,       // by Abort
   kDeadline,      // GenerationRequest::deadline_ns passed
   kQueueTimeout,  // it waited for max_queue_ns
-  kError,         // non-finite logits, a broken constraint, or the engine is going away
+  kError,  // non-finite logits, a broken or too costly constraint, or the engine is going away
 };
 
 // The tokens of one choice. Single producer (engine thread), single consumer; capacity is fixed at

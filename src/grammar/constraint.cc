@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "grammar/backend.h"
 #include "sample/token_mask.h"
@@ -13,6 +14,22 @@ namespace {
 constexpr size_t kMostForcedBytes = 512;
 constexpr size_t kMostRest = 2 * limits::kMaxGrammarShortest;  // bytes
 constexpr int64_t kMostTokenBytes = 64;  // of a token in a plan, where plans are judged by bytes
+
+// Sets `over` where this thread computes for longer than a call may while it stands.
+class CallTimer {
+ public:
+  explicit CallTimer(bool* over) : over_(over) {}
+  ~CallTimer() {
+    const int64_t took = ReadClock(CLOCK_THREAD_CPUTIME_ID) - start_;
+    if (took > limits::kMaxConstraintCallMs * kNanosPerMs) *over_ = true;
+  }
+  CallTimer(const CallTimer&) = delete;
+  CallTimer& operator=(const CallTimer&) = delete;
+
+ private:
+  bool* over_;
+  const int64_t start_ = ReadClock(CLOCK_THREAD_CPUTIME_ID);
+};
 
 }  // namespace
 
@@ -27,10 +44,11 @@ GrammarConstraint::GrammarConstraint(std::shared_ptr<const TokenGrammar> grammar
 
 bool GrammarConstraint::FillMask(int32_t remaining, std::span<uint32_t> mask) {
   if (!begun_) return FillBeforeBegin(remaining, mask);
-  if (stopped_) {
+  if (stopped_ || too_costly_) {
     FillWithStops(mask);
     return true;
   }
+  const CallTimer timer(&too_costly_);
   std::ranges::fill(mask, 0u);
   const int32_t vocabulary = grammar_->vocabulary().size();
   const auto words = mask.first(std::min(MaskWords(vocabulary), mask.size()));
@@ -73,7 +91,8 @@ bool GrammarConstraint::MakePlan() {
 
 bool GrammarConstraint::Affords(TokenId token, int32_t remaining, std::span<uint32_t> mask) {
   const Vocabulary& vocabulary = grammar_->vocabulary();
-  if (!begun_ || stopped_ || !Steerable() || vocabulary.IsStop(token)) return true;
+  if (!begun_ || stopped_ || too_costly_ || !Steerable() || vocabulary.IsStop(token)) return true;
+  const CallTimer timer(&too_costly_);
   try {
     // Where the known rest does not fit, the output has had too few tokens from the start: it will
     // be cut, and until then it is as it comes.
@@ -119,6 +138,8 @@ bool GrammarConstraint::Accept(TokenId token) {
     begun_ = token == options_.begin_after;
     return true;
   }
+  if (too_costly_) return false;
+  const CallTimer timer(&too_costly_);
   redraws_ = 0;
   if (stopped_) return grammar_->vocabulary().IsStop(token);
   try {
@@ -144,7 +165,8 @@ bool GrammarConstraint::Accept(TokenId token) {
 }
 
 void GrammarConstraint::Forced(int32_t limit, std::vector<TokenId>* tokens) {
-  if (!begun_ || stopped_ || !options_.jump_forward || !Steerable()) return;
+  if (!begun_ || stopped_ || too_costly_ || !options_.jump_forward || !Steerable()) return;
+  const CallTimer timer(&too_costly_);
   std::string text;
   try {
     while (text.size() < kMostForcedBytes) {

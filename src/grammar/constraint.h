@@ -5,6 +5,9 @@
 // tried, and where the shortest rest behind it would not fit it is drawn again without it
 // (Affords). That costs what accepting a token does, is counted in tokens, not bytes, and
 // interferes at the last moment that it can. The next token of the known rest always fits.
+//
+// Cost. Compiling tries a grammar out (worker.cc), but no try comes by every branch: what a call
+// takes is measured, in time of this thread, and one that took too long ends the output.
 #pragma once
 
 #include <memory>
@@ -31,6 +34,7 @@ class GrammarConstraint final : public TokenConstraint {
   }
   void Forced(int32_t limit, std::vector<TokenId>* tokens) override;
   bool steered() const override { return steered_; }
+  bool too_costly() const override { return too_costly_; }
 
  private:
   static constexpr int kMostRedraws = 4;  // before the known rest is followed
@@ -50,6 +54,7 @@ class GrammarConstraint final : public TokenConstraint {
   bool begun_;
   bool stopped_ = false;
   bool steered_ = false;
+  bool too_costly_ = false;
   bool lost_ = false;  // the tracker could not follow: the output goes on by the masks alone
   int redraws_ = 0;    // of the token that comes
   // The known rest in the fewest tokens, from `plan_at_` on.

@@ -455,6 +455,30 @@ int64_t NanosOfMasks(const char* pattern) {
   return SteadyNanos() - start;
 }
 
+// No try-out need come by the branch of a rare token, behind which each takes twice as long as the
+// one before.
+TEST(GrammarConstraint, ATokenThatTakesTooLongEndsTheOutput) {
+  const auto grammar = Compiled(Spec(Kind::kEbnf, R"(root ::= [^d] [^d] "x"* |
+      ((((("d"?){1,1000}){1,1000}){1,1000}){1,1000}) "!")"));
+  const auto constraint = grammar->NewConstraint({});
+  const auto cheap = grammar->NewConstraint({});
+  int tokens = 0;
+  for (; !constraint->too_costly() && tokens < 100; ++tokens) {
+    const auto allowed = Allowed(constraint.get(), 1'000);
+    if (constraint->too_costly()) break;
+    EXPECT_EQ(std::ranges::count(allowed, 'd'), 1);
+    EXPECT_TRUE(constraint->Accept('d'));
+  }
+  EXPECT_LT(tokens, 100);
+  EXPECT_FALSE(Allowed(constraint.get(), 1'000).empty());
+  EXPECT_FALSE(constraint->Accept('d'));
+  for (const char letter : {'a', 'b', 'x'}) {
+    Allowed(cheap.get(), 1'000);
+    EXPECT_TRUE(cheap->Accept(letter));
+  }
+  EXPECT_FALSE(cheap->too_costly());
+}
+
 // As rules, each way to cut a text was followed on its own, for minutes.
 TEST(GrammarConstraint, RepeatsThatOverlapThemselvesStayCheap) {
   EXPECT_LT(NanosOfMasks("([a-z]+,? ?){1,50}"), 5'000 * NanosOfMasks("([a-z]+, ){1,50}"));

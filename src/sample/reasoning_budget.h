@@ -28,6 +28,7 @@ class ReasoningBudget final : public TokenConstraint {
   bool Done() const override { return inner_ != nullptr && inner_->Done(); }
   void Forced(int32_t limit, std::vector<TokenId>* tokens) override;
   bool steered() const override { return inner_ != nullptr && inner_->steered(); }
+  bool too_costly() const override { return inner_ != nullptr && inner_->too_costly(); }
 
  private:
   bool Spent() const { return thinking_ && left_ == 0; }

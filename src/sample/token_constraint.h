@@ -7,7 +7,7 @@
 // drawn until it says yes, and Accept of that one (from a compute worker, while logits are
 // sampled). Forced is left out where log-probabilities are wanted. A sequence that is set back and
 // computed again keeps its object as it is: its output has been accepted already. Nothing here may
-// throw or wait; each call takes microseconds.
+// throw or wait; each call takes microseconds, or is the last but one (too_costly).
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ class TokenConstraint {
     return true;
   }
 
-  // The token was drawn or forced. False: it was not allowed (a fault of ours); the sequence ends
-  // with an error.
+  // The token was drawn or forced. False: it was not allowed (a fault of ours), or too_costly();
+  // the sequence ends with an error.
   virtual bool Accept(TokenId token) = 0;
 
   // The output is complete and only an end-of-text token may follow, or has followed. The sequence
@@ -49,6 +49,9 @@ class TokenConstraint {
 
   // Affords has said no: the answer tells that its end was imposed.
   virtual bool steered() const = 0;
+
+  // A call took so long that no step can wait for another one: Accept says no from then on.
+  virtual bool too_costly() const { return false; }
 };
 
 }  // namespace vivace

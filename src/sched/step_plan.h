@@ -98,7 +98,7 @@ struct LogprobRow {
 enum class SampleError : uint8_t {
   kNone,
   kNonFiniteLogits,
-  kRefused,  // by the constraint that had allowed the token: a fault of ours
+  kRefused,  // by the constraint: too costly, or it had allowed the token, a fault of ours
 };
 
 struct SampledToken {

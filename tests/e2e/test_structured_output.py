@@ -250,6 +250,17 @@ def test_grammars_whose_outputs_may_end_early_are_tried_for_as_long(smol, repeat
     assert answer.status_code == 400 and answer.json()["error"]["code"] == "grammar_too_costly"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_rare_branch_that_takes_too_long_ends_its_answer(smol, stream):
+    letter = smol.post("/tokenize", {"prompt": "d", "add_special_tokens": False}).json()["tokens"][0]
+    costly = '((((("d"?){1,1000}){1,1000}){1,1000}){1,1000})'
+    answer = ask(smol, path="/v1/completions", prompt="x", messages=None, max_tokens=40, stream=stream,
+                 logit_bias={str(letter): 100}, grammar=f'root ::= [^d] [^d] "x"* | {costly} "!"')
+    assert answer.status_code == (200 if stream else 400)
+    assert "grammar_too_costly" in answer.text and '"finish_reason":"' not in answer.text
+    assert text_of(ask(smol, guided_choice=["still here"])) == "still here"
+
+
 def recursive_union(tag):
     """A union whose options have the union as a member, as pydantic writes a discriminated one."""
     again = {"oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}, {"type": "null"}]}

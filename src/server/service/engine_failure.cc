@@ -4,7 +4,7 @@
 
 namespace vivace::server {
 
-Error EngineFailure(FinishReason reason) {
+Error EngineFailure(FinishReason reason, const TokenConstraint* constraint) {
   if (reason == FinishReason::kDeadline) {
     return {ErrorCode::kDeadlineExceeded, "deadline_exceeded",
             "the request's deadline passed before its answer was complete", ""};
@@ -12,6 +12,12 @@ Error EngineFailure(FinishReason reason) {
   if (reason == FinishReason::kQueueTimeout) {
     return {ErrorCode::kResourceExhausted, "queue_timeout",
             "the request waited in the queue for as long as it may; try again later", ""};
+  }
+  if (reason == FinishReason::kError && constraint != nullptr && constraint->too_costly()) {
+    return {ErrorCode::kInvalidArgument, "grammar_too_costly",
+            "the grammar can be followed in so many ways at once that a token took too long; write "
+            "it with fewer repeats within repeats",
+            ""};
   }
   if (reason == FinishReason::kError) {
     return {ErrorCode::kInternal, "non_finite_logits",

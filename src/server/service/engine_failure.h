@@ -10,8 +10,8 @@
 
 namespace vivace::server {
 
-// `reason`: neither kNone, kStop nor kLength.
-Error EngineFailure(FinishReason reason);
+// `reason`: neither kNone, kStop nor kLength. `constraint`: of the choice that ended so, or null.
+Error EngineFailure(FinishReason reason, const TokenConstraint* constraint = nullptr);
 
 // Counts a failed request's limit of time, if it passed one, and gives its outcome for the records.
 std::string_view OutcomeOfFailure(const Error& error, ServerMetrics* metrics);

@@ -82,10 +82,11 @@ Generation::Progress Generation::Pump() {
   for (size_t i = 0; i < choices_.size(); ++i) {
     Choice& choice = choices_[i];
     if (choice.output.finished()) continue;
-    Feed(&choice, static_cast<int32_t>(i % static_cast<size_t>(params().n)));
+    const auto number = static_cast<int32_t>(i % static_cast<size_t>(params().n));
+    Feed(&choice, number);
     const FinishReason failure = choice.output.failure();
     if (failure != FinishReason::kNone) {
-      FailWith(EngineFailure(failure));
+      FailWith(EngineFailure(failure, requests_[choice.prompt]->request.constraint(number)));
       return Progress::kEnded;
     }
   }
