@@ -10,8 +10,9 @@
 //   x*?, x+*, …                              the one repeat they come to
 //   rules named true, Token, 3d, …           _true, _Token, _3d
 //
-// Tokens (<[id]>, <text>) are left for xgrammar to refuse. Texts of xgrammar's own EBNF stay as
-// they are, but for a name with a dot that no rule has. Pure; linear.
+// Tokens (<[id]>, <text>) and repeats stacked with counts ("a"{2}{3}, [a]{2}*) are left for
+// xgrammar to refuse. Texts of xgrammar's own EBNF stay as they are, but for a name with a dot that
+// no rule has. Pure; linear.
 #pragma once
 
 #include <string>

@@ -206,7 +206,7 @@ std::optional<std::string> NumberRange(const std::optional<NumberBound>& lower,
   }
   std::vector<std::string> options;
   const auto edge = [](const NumberBound& bound) {
-    return Edge{ToDecimal(std::abs(bound.value)), bound.strict};
+    return Edge{ToDecimal(static_cast<double>(std::abs(bound.value))), bound.strict};
   };
   if (!upper || upper->value >= 0) {
     const Edge from = lower && lower->value >= 0 ? edge(*lower) : Edge{};

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/limits.h"
+#include "grammar/number_range.h"
 #include "grammar/schema_formats.h"
 
 namespace vivace::grammar {
@@ -152,16 +154,28 @@ Status KeywordReader::Read() {
 
 Result<int64_t> KeywordReader::Count(std::string_view keyword, const json::value& value) const {
   double number = -1;
-  if (value.is_number()) number = NumberOf(value);
+  if (value.is_number()) number = static_cast<double>(NumberOf(value));
   if (number < 0 || number != std::floor(number)) {
     return Refuse(keyword, "must be a whole number of at least 0");
   }
   return static_cast<int64_t>(std::min(number, 1e18));
 }
 
-Result<double> KeywordReader::Number(std::string_view keyword, const json::value& value) const {
+Result<ExactNumber> KeywordReader::Number(std::string_view keyword,
+                                          const json::value& value) const {
   if (!value.is_number()) return Refuse(keyword, "must be a number");
   return NumberOf(value);
+}
+
+// Refuses what may not be what was written: among numbers that are enforced, doubles so large that
+// whole numbers were rounded to them.
+Result<ExactNumber> KeywordReader::Bound(std::string_view keyword, const json::value& value) const {
+  constexpr ExactNumber kFirstRounded = int64_t{1} << std::numeric_limits<double>::digits;
+  VIVACE_ASSIGN(const ExactNumber bound, Number(keyword, value));
+  if (value.is_double() && std::abs(bound) >= kFirstRounded && std::abs(bound) <= kMostWhole) {
+    return Refuse(keyword, "from 2^53 on, must be written without a point or an exponent");
+  }
+  return bound;
 }
 
 Result<SchemaRef> KeywordReader::Sub(std::string at, const json::value& value) const {
@@ -248,30 +262,30 @@ Status KeywordReader::UpperBound(NumberBound bound) {
 }
 
 Status KeywordReader::Minimum(const json::value& value) {
-  VIVACE_ASSIGN(const double bound, Number("minimum", value));
+  VIVACE_ASSIGN(const ExactNumber bound, Bound("minimum", value));
   return LowerBound({bound, false});
 }
 
 Status KeywordReader::Maximum(const json::value& value) {
-  VIVACE_ASSIGN(const double bound, Number("maximum", value));
+  VIVACE_ASSIGN(const ExactNumber bound, Bound("maximum", value));
   return UpperBound({bound, false});
 }
 
 Status KeywordReader::ExclusiveMinimum(const json::value& value) {
-  VIVACE_ASSIGN(const double bound, Number("exclusiveMinimum", value));
+  VIVACE_ASSIGN(const ExactNumber bound, Bound("exclusiveMinimum", value));
   return LowerBound({bound, true});
 }
 
 Status KeywordReader::ExclusiveMaximum(const json::value& value) {
-  VIVACE_ASSIGN(const double bound, Number("exclusiveMaximum", value));
+  VIVACE_ASSIGN(const ExactNumber bound, Bound("exclusiveMaximum", value));
   return UpperBound({bound, true});
 }
 
 Status KeywordReader::MultipleOf(const json::value& value) {
-  VIVACE_ASSIGN(const double factor, Number("multipleOf", value));
+  VIVACE_ASSIGN(const ExactNumber factor, Number("multipleOf", value));
   if (factor <= 0) return Refuse("multipleOf", "must be greater than 0");
   constexpr int64_t kMost = 1'000'000'000;
-  if (factor != std::floor(factor) || factor > double(kMost)) {
+  if (factor != std::floor(factor) || factor > kMost) {
     return Refuse("multipleOf", "can be enforced for whole numbers up to 1000000000 only");
   }
   const auto whole = static_cast<int64_t>(factor);

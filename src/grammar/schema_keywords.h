@@ -34,7 +34,8 @@ class KeywordReader {
   }
   std::string At(std::string_view keyword) const;
   Result<int64_t> Count(std::string_view keyword, const json::value& value) const;
-  Result<double> Number(std::string_view keyword, const json::value& value) const;
+  Result<ExactNumber> Number(std::string_view keyword, const json::value& value) const;
+  Result<ExactNumber> Bound(std::string_view keyword, const json::value& value) const;
   Result<SchemaRef> Sub(std::string at, const json::value& value) const;
 
   Status Type(const json::value& value);

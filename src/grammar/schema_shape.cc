@@ -130,9 +130,9 @@ const json::value* Said(const json::object& schema, std::string_view keyword) {
   return value == nullptr || (value->is_null() && !counts) ? nullptr : value;
 }
 
-double NumberOf(const json::value& value) {
-  if (value.is_int64()) return static_cast<double>(value.get_int64());
-  if (value.is_uint64()) return static_cast<double>(value.get_uint64());
+ExactNumber NumberOf(const json::value& value) {
+  if (value.is_int64()) return static_cast<ExactNumber>(value.get_int64());
+  if (value.is_uint64()) return static_cast<ExactNumber>(value.get_uint64());
   return value.get_double();
 }
 
@@ -169,7 +169,7 @@ bool SameJson(const json::value& a, const json::value& b) {
 bool Admits(const Shape& shape, const json::value& value) {
   if ((TypeOf(value) & shape.types) == 0) return false;
   if (value.is_number()) {
-    const double number = NumberOf(value);
+    const ExactNumber number = NumberOf(value);
     const bool low = !shape.lower || number > shape.lower->value ||
                      (number == shape.lower->value && !shape.lower->strict);
     const bool high = !shape.upper || number < shape.upper->value ||

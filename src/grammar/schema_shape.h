@@ -15,6 +15,7 @@
 
 #include <boost/json.hpp>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -50,8 +51,12 @@ struct SchemaRef {
 };
 using Schemas = std::vector<SchemaRef>;
 
+// Numbers of JSON as they are compared: holds both a double and a whole number of 64 bits exactly.
+using ExactNumber = long double;
+static_assert(std::numeric_limits<ExactNumber>::digits >= 64);
+
 struct NumberBound {
-  double value = 0;
+  ExactNumber value = 0;
   bool strict = false;
 };
 
@@ -149,6 +154,6 @@ bool SameJson(const json::value& a, const json::value& b);
 // looked at.
 bool Admits(const Shape& shape, const json::value& value);
 
-double NumberOf(const json::value& value);  // of a number
+ExactNumber NumberOf(const json::value& value);  // of a number
 
 }  // namespace vivace::grammar

@@ -124,15 +124,15 @@ Result<Expression> SchemaWriter::Values(const Shape& shape) {
 Result<Expression> SchemaWriter::Whole(const Shape& shape) {
   int64_t low = -kMostWhole, high = kMostWhole;
   if (shape.lower) {
-    const double least = std::ceil(shape.lower->value);
-    if (least > double(kMostWhole)) return reader_.Refuse(shape.where, "the minimum is too large");
-    low = std::max(low, static_cast<int64_t>(std::max(least, -1e18)) +
+    const ExactNumber least = std::ceil(shape.lower->value);
+    if (least > kMostWhole) return reader_.Refuse(shape.where, "the minimum is too large");
+    low = std::max(low, static_cast<int64_t>(std::max(least, ExactNumber{-1e18})) +
                             (shape.lower->strict && least == shape.lower->value));
   }
   if (shape.upper) {
-    const double most = std::floor(shape.upper->value);
-    if (most < -double(kMostWhole)) return reader_.Refuse(shape.where, "the maximum is too small");
-    high = std::min(high, static_cast<int64_t>(std::min(most, 1e18)) -
+    const ExactNumber most = std::floor(shape.upper->value);
+    if (most < -kMostWhole) return reader_.Refuse(shape.where, "the maximum is too small");
+    high = std::min(high, static_cast<int64_t>(std::min(most, ExactNumber{1e18})) -
                               (shape.upper->strict && most == shape.upper->value));
   }
   if (low > high) return Expression();
