@@ -29,6 +29,7 @@ class Inner : public TokenConstraint {
   bool Done() const override { return seen_->size() > 3; }
   void Forced(int32_t, std::vector<TokenId>* tokens) override { tokens->push_back(kWord); }
   bool steered() const override { return true; }
+  bool too_costly() const override { return true; }
 
  private:
   std::vector<TokenId>* seen_;
@@ -66,6 +67,7 @@ TEST(ReasoningBudgetTest, TheEndIsForcedWhenItIsSpent) {
   for (const TokenId token : {kBegin, kWord, kWord, kWord}) EXPECT_TRUE(budget.Accept(token));
   EXPECT_FALSE(budget.Done());
   EXPECT_FALSE(budget.steered());
+  EXPECT_FALSE(budget.too_costly());
 }
 
 TEST(ReasoningBudgetTest, NothingLeftAtTheStart) {
@@ -98,6 +100,7 @@ TEST(ReasoningBudgetTest, AnotherConstraintSeesEveryToken) {
   EXPECT_TRUE(budget.Accept(kWord));
   EXPECT_TRUE(budget.Done());
   EXPECT_TRUE(budget.steered());
+  EXPECT_TRUE(budget.too_costly());
 }
 
 }  // namespace
