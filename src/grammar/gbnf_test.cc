@@ -164,6 +164,17 @@ ws ::= | " " | "\n" [ \t]{0,20}
   }
 }
 
+// What docs/structured.md says is refused, and what it says to write.
+TEST(Gbnf, StackedCountsNeedParentheses) {
+  for (const char* stacked : {R"("a"{2}{3})", "[a]{2}*", R"(("a" | "b"){2}?)"}) {
+    EXPECT_FALSE(testing::InProcess().Compile(Gbnf(std::string("root ::= ") + stacked))) << stacked;
+  }
+  const auto grammar = testing::Compiled(Gbnf(R"(root ::= ("a"{2}){3})"));
+  ASSERT_NE(grammar, nullptr);
+  EXPECT_TRUE(Takes(*grammar, "aaaaaa"));
+  EXPECT_FALSE(Takes(*grammar, "aaaaa"));
+}
+
 TEST(Gbnf, InAStructuralTagToo) {
   const auto grammar = testing::Compiled(
       Spec(GrammarSpec::Kind::kStructural,
