@@ -42,6 +42,17 @@ def test_stream_equals_whole(client):
     assert len(deltas) > 3
 
 
+def test_a_message_of_an_answer_comes_back_as_it_is(client, smol):
+    answer = client.chat.completions.create(model="m", temperature=0, max_tokens=8, messages=user("Hi"))
+    openai_says = {"role": "assistant", "content": "Hello", "refusal": None, "annotations": [], "audio": None,
+                   "function_call": None, "tool_calls": None}
+    refused = {"role": "assistant", "content": None, "refusal": "No."}
+    for message in (answer.choices[0].message.model_dump(), openai_says, refused):
+        again = smol.post("/v1/chat/completions", {"model": "m", "max_tokens": 2, "strict": True, "messages": [
+            *user("Hi"), message, *user("And?")]})
+        assert again.status_code == 200, again.text
+
+
 @pytest.mark.parametrize("options, chunks_with_usage", [
     (None, 0), ({}, 0), ({"include_usage": False}, 0), ({"include_usage": True}, 1)])
 def test_chunk_framing(smol, options, chunks_with_usage):

@@ -1,6 +1,7 @@
 #include "server/openai/choice_output.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "server/openai/call_id.h"
@@ -162,8 +163,14 @@ void ChoiceOutput::Say(std::string_view text) {
 
 void ChoiceOutput::EndText() {
   if (parser_ == nullptr) return;
-  parser_->Finish(&pieces_);
+  std::vector<OutputPiece> rest;
+  parser_->Finish(&rest);
   const bool was_finished = finished_;
+  if (!params_.parallel_tool_calls && parser_->calls() == 1 && parser_->ends_in_call()) {
+    rest.clear();  // of a second call
+    finished_ = stopped_by_text_ = true;
+  }
+  std::ranges::move(rest, std::back_inserter(pieces_));
   FinishPieces();
   // A cut that is found here is no token's: all that came has been said.
   if (finished_ && !was_finished) ready_entries_ = entries_.size();

@@ -60,6 +60,8 @@ class MessageReader {
 
   Status ReadContent() {
     const json::value* content = Find("content");
+    const json::value* refusal = Find("refusal");
+    if (refusal != nullptr) return ReadRefusal(*refusal, content);
     if (content == nullptr) {
       if (!assistant_) return Wrong("content", "is required; only an assistant's can be null");
       out_["content"] = "";
@@ -74,6 +76,18 @@ class MessageReader {
                    fmt::format("must be a string or a list of parts, not {}", KindName(*content)));
     }
     return ReadParts(content->get_array());
+  }
+
+  // What the assistant said instead of a content.
+  Status ReadRefusal(const json::value& refusal, const json::value* content) {
+    if (!assistant_) return Wrong("refusal", "belongs to messages of the assistant only");
+    if (!refusal.is_string()) {
+      return Wrong("refusal", fmt::format("must be a string, not {}", KindName(refusal)));
+    }
+    const bool said = content != nullptr && *content != "";
+    if (said) return Wrong("refusal", "goes without content: it is what was said");
+    out_["content"] = refusal;
+    return {};
   }
 
   Status ReadParts(const json::array& parts) {

@@ -72,6 +72,9 @@ TEST(Messages, ARefusalIsWhatTheAssistantSaid) {
       Normalize(R"([{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}])");
   ASSERT_TRUE(messages) << messages.error().message;
   EXPECT_EQ(json::serialize(messages->at(0).at("content")), R"([{"type":"text","text":"no"}])");
+  const auto whole = Normalize(R"([{"role":"assistant","content":null,"refusal":"no"}])");
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_EQ(whole->at(0).at("content"), "no");
 }
 
 TEST(Messages, ErrorsNameTheMember) {
@@ -91,6 +94,9 @@ TEST(Messages, ErrorsNameTheMember) {
       {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0].text"},
       {R"([{"role":"assistant","content":[{"type":"refusal","text":"no"}]}])",
        "messages[0].content[0].refusal"},
+      {R"([{"role":"assistant","content":null,"refusal":3}])", "messages[0].refusal"},
+      {R"([{"role":"assistant","content":"x","refusal":"no"}])", "messages[0].refusal"},
+      {R"([{"role":"user","content":"x","refusal":"no"}])", "messages[0].refusal"},
       {R"([{"role":"user","content":[{"type":"refusal","refusal":"no"}]}])",
        "messages[0].content[0].type"},
       {R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}])",

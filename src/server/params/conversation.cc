@@ -30,6 +30,10 @@ std::string WithoutIndices(std::string_view name) {
 
 }  // namespace
 
+bool IsEmptyNote(std::string_view name, const json::value& value) {
+  return Holds(kNotes, name) && value.is_array() && value.get_array().empty();
+}
+
 void ConversationBuilder::Say(std::string_view role, json::value content) {
   EndTurn();
   out_.push_back(json::object{{"role", role}, {"content", std::move(content)}});
@@ -110,7 +114,7 @@ Status ItemReader::ReportOthers(std::initializer_list<std::string_view> known,
                                 RequestParams* params) const {
   for (const auto& [name, value] : *object_) {
     if (value.is_null() || Holds(known, name)) continue;
-    if (Holds(kNotes, name) && value.is_array() && value.get_array().empty()) continue;
+    if (IsEmptyNote(name, value)) continue;
     VIVACE_RETURN_IF_ERROR(ReportOnce(Path(name), params));
   }
   return {};

@@ -41,6 +41,9 @@ class ConversationBuilder {
   json::object turn_;  // the assistant's, under way
 };
 
+// A list of notes on a text, as answers bring them, that has none: it says nothing.
+bool IsEmptyNote(std::string_view name, const boost::json::value& value);
+
 // Reads one object of a request; errors and reports name members by its path ("input[3]").
 class ItemReader {
  public:

@@ -20,6 +20,7 @@ constexpr KnownMember kToolCallShape[] = {StringMember("id"),
                                           {"function", MemberType::kAny, kCalledFunctionShape}};
 constexpr KnownMember kMessageShape[] = {{"role"},
                                          {"content", MemberType::kAny, kPartShape},
+                                         {"refusal"},
                                          {"name"},
                                          {"tool_call_id"},
                                          {"reasoning_content"},
@@ -77,8 +78,8 @@ const KnownMember* FindMember(KnownMembers members, std::string_view name) {
 Status CheckObject(const json::object& object, const std::string& path, KnownMembers members,
                    RequestParams* params) {
   for (const auto& [name, value] : object) {
-    if (value.is_null()) continue;
     const KnownMember* known = FindMember(members, name);
+    if (value.is_null() || (known == nullptr && IsEmptyNote(name, value))) continue;
     if (known != nullptr && known->type == MemberType::kAny && known->inner.empty()) continue;
     const std::string member = fmt::format("{}.{}", path, std::string_view(name));
     if (known == nullptr) {

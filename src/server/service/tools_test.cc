@@ -393,6 +393,22 @@ TEST_F(DescribedToolsTest, OneCallIsOneCall) {
   }
 }
 
+// Where the output ends in the middle of the second, too.
+TEST_F(DescribedToolsTest, TheBeginningOfACallThatIsNotWantedIsNoContent) {
+  const std::string call = R"({"name": "now", "arguments": {}})";
+  const std::string one = std::string(kTools) + R"(,"parallel_tool_calls":false)";
+  for (size_t size = 1; size < call.size(); size += 4) {
+    Write(call + "\n" + call.substr(0, size));
+    const json::value message = Message(one);
+    EXPECT_EQ(message.at("tool_calls").as_array().size(), 1u) << size;
+    EXPECT_TRUE(message.at("content").is_null()) << size << ' ' << message.at("content");
+    std::string finish;
+    const json::object streamed = Streamed(one, &finish);
+    EXPECT_EQ(finish, "tool_calls") << size;
+    EXPECT_EQ(streamed.at("tool_calls").as_array().size(), 1u) << size;
+  }
+}
+
 TEST_F(DescribedToolsTest, AreToldInASystemMessage) {
   Write("{\"name\": \"weather\", \"arguments\": {\"city\": \"Graz\"}}");
   const json::value answer = Whole(std::string(kTools) + R"(,"max_tokens":100)");

@@ -41,6 +41,9 @@ class OutputParser {
   // After Finish: the last that was said is a call whose arguments are complete, and nothing but
   // marks and white space came behind it. Such an output is whole, however it ended.
   virtual bool ends_with_call() const = 0;
+  // After Finish: the content that it told is the beginning of a call, cut before its name was
+  // known.
+  virtual bool ends_in_call() const { return false; }
 };
 
 }  // namespace vivace

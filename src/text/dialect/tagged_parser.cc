@@ -313,6 +313,7 @@ void TaggedParser::Finish(std::vector<OutputPiece>* pieces) {
   if (state_ == State::kCall) {
     const bool told = reader_->Finish(&sink_);
     if (!told) sink_.Content(raw_);
+    ends_in_call_ = !told && calls_ == before;
     // Those that are read as a whole, at the end of the output.
     ends_with_call_ = ends_with_call_ || (told && calls_ > before);
   } else {

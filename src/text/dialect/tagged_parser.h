@@ -20,6 +20,7 @@ class TaggedParser : public OutputParser {
   int32_t calls() const override { return calls_; }
   bool reasoning() const override { return state_ == State::kReasoning; }
   bool ends_with_call() const override { return ends_with_call_; }
+  bool ends_in_call() const override { return ends_in_call_; }
 
  private:
   enum class State : uint8_t {
@@ -73,7 +74,7 @@ class TaggedParser : public OutputParser {
   bool trim_ = false;      // white space in front is left out
   bool reasoned_ = false;  // the thought at the output's begin is over or was not there
   bool in_section_ = false;
-  bool ends_with_call_ = false;
+  bool ends_with_call_ = false, ends_in_call_ = false;
   std::string held_;   // the begin of a mark
   std::string space_;  // white space that a mark may follow
   std::string raw_;    // of a call that has not begun, or behind the arguments of an unclosed one
