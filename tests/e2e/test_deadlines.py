@@ -12,8 +12,17 @@ pytestmark = pytest.mark.sanitize
 LONG = {"prompt": "x", "max_tokens": 900, "ignore_eos": True}
 
 
+def first_cut(ask, choices_of):
+    """The first answer that its deadline cut: a fast machine is done before the longer ones."""
+    for deadline_ms in (700, 350, 170, 80):
+        answer = ask(LONG | {"n": 128, "deadline_ms": deadline_ms})
+        if any(choice["stop_reason"] == "deadline" for choice in choices_of(answer)):
+            break
+    return answer
+
+
 def test_an_answer_is_cut_at_its_deadline(mini):
-    answer = mini.post("/v1/completions", LONG | {"n": 128, "deadline_ms": 700}).json()
+    answer = first_cut(lambda body: mini.post("/v1/completions", body).json(), lambda answer: answer["choices"])
     ends = {(choice["finish_reason"], choice["stop_reason"]) for choice in answer["choices"]}
     assert ends <= {("length", "deadline"), ("length", None)} and ("length", "deadline") in ends
     assert 0 < answer["usage"]["completion_tokens"] < 128 * 900
@@ -21,8 +30,11 @@ def test_an_answer_is_cut_at_its_deadline(mini):
 
 
 def test_a_stream_is_cut_at_its_deadline(mini):
-    events = mini.stream("/v1/completions", LONG | {"n": 128, "deadline_ms": 700})
-    ends = [choice for event in events for choice in event["choices"] if choice["finish_reason"]]
+    def ends_of(events):
+        return [choice for event in events for choice in event["choices"] if choice["finish_reason"]]
+
+    events = first_cut(lambda body: mini.stream("/v1/completions", body), ends_of)
+    ends = ends_of(events)
     assert len(ends) == 128 and any(end["stop_reason"] == "deadline" for end in ends)
     for event in events:
         late = any(choice["stop_reason"] == "deadline" for choice in event["choices"] if choice["finish_reason"])
