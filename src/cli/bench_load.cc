@@ -125,9 +125,9 @@ Status WriteReport(const std::string& path, const std::string& text) {
 
 // The first signal while something is measured ends that; otherwise there is nothing to keep.
 void LoadBench::OnSignal() {
-  if (measuring_.load() && !stop_.exchange(true)) return;
-  if (!measuring_.load())
-    fmt::print(stderr, "\nvivace: interrupted before anything was measured\n");
+  const bool measuring = measuring_.load();
+  if (measuring && !stop_.exchange(true)) return;
+  if (!measuring) fmt::print(stderr, "\nvivace: interrupted before anything was measured\n");
   _exit(kExitInterrupted);
 }
 

@@ -1,7 +1,6 @@
 #include "engine/step_loop.h"
 
 #include <algorithm>
-#include <cmath>
 #include <random>
 #include <utility>
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "grammar/code_points.h"
 #include "grammar/ebnf.h"
 
@@ -37,8 +38,6 @@ struct Token {
 constexpr std::string_view kTaken[] = {"true",        "false", "Regex",        "Substring",
                                        "TagDispatch", "Token", "ExcludeToken", "TokenTagDispatch"};
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool IsNameChar(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' ||
          c == '.';
@@ -157,7 +156,8 @@ void AppendQuoted(std::string_view text, std::string* out) {
       *out += text[0] == '\n' ? "\\n" : "\\r";
     } else if (string && (escaped == '[' || escaped == ']' || escaped == '-')) {
       *out += escaped;
-    } else if (escaped == 'x' && text.size() > 4 && std::ranges::all_of(text.substr(2, 3), IsHex)) {
+    } else if (escaped == 'x' && text.size() > 4 &&
+               std::ranges::all_of(text.substr(2, 3), IsHexDigit)) {
       *out += "\\u00";
       *out += text.substr(2, 2);
       size = 4;

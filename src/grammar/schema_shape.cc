@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/json_members.h"
 #include "base/limits.h"
 #include "grammar/schema_keywords.h"
 
@@ -125,9 +126,8 @@ bool CountsDisjoint(int64_t min_a, int64_t max_a, int64_t min_b, int64_t max_b) 
 }  // namespace
 
 const json::value* Said(const json::object& schema, std::string_view keyword) {
-  const json::value* value = schema.if_contains(keyword);
   const bool counts = keyword == "const" || keyword == "type";
-  return value == nullptr || (value->is_null() && !counts) ? nullptr : value;
+  return counts ? schema.if_contains(keyword) : FindPresent(schema, keyword);
 }
 
 ExactNumber NumberOf(const json::value& value) {

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 
+#include "base/json_members.h"
 #include "grammar/schema_shape.h"
 
 namespace vivace::grammar {
@@ -87,7 +88,9 @@ class Fitter {
   Status Fit(json::value* schema, const std::string& where) const {
     json::object* object = schema->if_object();
     if (object == nullptr) return {};
-    DropUnsaid(object);
+    KeepMembers(object, [object](std::string_view name, const json::value&) {
+      return Said(*object, name) != nullptr;
+    });
     VIVACE_RETURN_IF_ERROR(CheckKeywords(*object, where));
     VIVACE_RETURN_IF_ERROR(CheckValues(*object, where));
     VIVACE_RETURN_IF_ERROR(FitMembers(object, where));
@@ -113,14 +116,6 @@ class Fitter {
   static constexpr std::string_view kNamed[] = {"properties", "$defs", "definitions"};
   static constexpr std::string_view kListed[] = {"anyOf", "oneOf", "allOf", "prefixItems"};
   static constexpr std::string_view kSingle[] = {"items", "additionalProperties"};
-
-  static void DropUnsaid(json::object* schema) {
-    json::object said(schema->storage());  // made anew: erasing moves all that is behind
-    for (auto& [key, value] : *schema) {
-      if (Said(*schema, key) != nullptr) said.emplace(key, std::move(value));
-    }
-    *schema = std::move(said);
-  }
 
   tl::unexpected<Error> Refuse(const std::string& where, const std::string& what) const {
     return Fail(ErrorCode::kInvalidArgument, "schema_not_enforceable", field_,

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace vivace::load {
 namespace {
 
@@ -133,7 +135,7 @@ void FillPeakSecond(std::span<const RequestRecord> records, std::span<const Toke
   }
   double tokens = 0;
   for (const TokenEvent& event : events) {
-    const int64_t at = (event.at - begin) / 1'000'000'000;
+    const int64_t at = (event.at - begin) / kNanosPerSecond;
     if (at != second) tokens = 0;
     second = at;
     tokens += event.tokens;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/json_members.h"
 #include "base/limits.h"
 #include "formats/untrusted.h"
 
@@ -18,8 +19,7 @@ using formats::Printable;
 
 // Null stands for absent everywhere in these files.
 const json::value* Member(const json::object* object, std::string_view name) {
-  const json::value* value = object == nullptr ? nullptr : object->if_contains(name);
-  return value == nullptr || value->is_null() ? nullptr : value;
+  return object == nullptr ? nullptr : FindPresent(*object, name);
 }
 
 const json::object* ObjectMember(const json::object* object, std::string_view name) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "formats/untrusted.h"
 #include "text/unicode_class.h"
@@ -19,7 +20,6 @@ struct LongName {
 constexpr LongName kLongNames[] = {{"Letter", "L"}, {"Mark", "M"},      {"Number", "N"},
                                    {"Symbol", "S"}, {"Separator", "Z"}, {"Punctuation", "P"}};
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsAsciiLetter(char32_t c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
 
 int HexDigit(char c) {

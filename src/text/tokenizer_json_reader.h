@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_members.h"
 #include "base/limits.h"
 #include "base/result.h"
 #include "formats/untrusted.h"
@@ -29,8 +30,7 @@ inline tl::unexpected<Error> Unsupported(std::string_view reason, std::string_vi
 
 // Null stands for absent everywhere in these files.
 inline const json::value* Get(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value == nullptr || value->is_null() ? nullptr : value;
+  return FindPresent(object, key);
 }
 
 inline Result<const json::object*> GetObject(const json::object& object, std::string_view key) {

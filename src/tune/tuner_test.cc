@@ -106,10 +106,10 @@ TEST_F(TunerTest, MeasuresAndReports) {
   EXPECT_THAT(TerminalTable(result), HasSubstr("<- best"));
 }
 
-double SecondsOf(const Candidate& candidate) {
+bool IsWellMeasured(const Candidate& candidate) {
   double seconds = 0;
   for (const Trial& trial : candidate.trials) seconds += trial.measured.elapsed_s;
-  return seconds;
+  return candidate.trials.size() >= Search::kEnoughTrials || seconds >= Search::kEnoughS;
 }
 
 // A trial takes milliseconds.
@@ -118,9 +118,7 @@ TEST_F(TunerTest, ShortTrialsAreRepeatedAndSmallnessIsSaid) {
   const TuneResult result = Run();
   ASSERT_TRUE(result.any && result.defaults);
   for (const size_t i : {result.winner, *result.defaults}) {
-    const Candidate& candidate = result.candidates[i];
-    EXPECT_TRUE(candidate.trials.size() >= Search::kEnoughTrials ||
-                SecondsOf(candidate) >= Search::kEnoughS);
+    EXPECT_TRUE(IsWellMeasured(result.candidates[i]));
   }
   EXPECT_FALSE(result.brief);
   EXPECT_THAT(result.notes, ::testing::Contains(HasSubstr("fewer than 100 requests")));
@@ -136,11 +134,18 @@ TEST_F(TunerTest, TrialsThatAreShortAreNoProof) {
   options_.dataset.num_prompts = 2;
   options_.dataset.output_len = 2;
   const TuneResult result = Run();
-  ASSERT_TRUE(result.any);
-  if (SecondsOf(result.candidates[result.winner]) >= Search::kEnoughS) GTEST_SKIP();
-  EXPECT_TRUE(result.brief);
-  EXPECT_FALSE(result.beats_defaults);
-  EXPECT_THAT(result.notes, ::testing::Contains(HasSubstr("Trials were short")));
+  ASSERT_TRUE(result.any && result.defaults);
+  // On a machine that takes seconds for two answers of two tokens they are no longer short.
+  const bool brief = !IsWellMeasured(result.candidates[result.winner]) ||
+                     !IsWellMeasured(result.candidates[*result.defaults]);
+  EXPECT_EQ(result.brief, brief);
+  EXPECT_FALSE(brief && result.beats_defaults);
+  const auto says = ::testing::Contains(HasSubstr("Trials were short"));
+  if (brief) {
+    EXPECT_THAT(result.notes, says);
+  } else {
+    EXPECT_THAT(result.notes, ::testing::Not(says));
+  }
 }
 
 TEST_F(TunerTest, GoesOnFromItsJournal) {

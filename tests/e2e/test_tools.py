@@ -160,8 +160,7 @@ def test_one_call_where_no_grammar_holds_the_model_to_it(smol):
         {"role": "user", "content": "Weather in Rom and Wien?"}]}
     client = smol.client()
     both = whole(client.chat.completions.create(**body))
-    if len(both[2]) < 2:  # ChoiceOutput's tests cut without a model's help
-        pytest.skip("the model calls once on this machine")
+    assert both[2]  # two, where the machine's arithmetic does not tip the model; what follows holds either way
     one = client.chat.completions.create(**body, parallel_tool_calls=False)
     assert whole(one) == (both[0], both[1], both[2][:1], "tool_calls")
     assert streamed(client.chat.completions.create(**body, parallel_tool_calls=False, stream=True)) == whole(one)

@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/json_members.h"
 #include "base/limits.h"
 #include "base/mapped_file.h"
 #include "load/report/fields.h"
@@ -30,10 +31,7 @@ class ObjectReader {
  public:
   ObjectReader(const object& from, Status* status) : from_(from), status_(status) {}
 
-  const value* Find(std::string_view name) const {
-    const value* found = from_.if_contains({name.data(), name.size()});
-    return found == nullptr || found->is_null() ? nullptr : found;
-  }
+  const value* Find(std::string_view name) const { return FindPresent(from_, name); }
   double Number(std::string_view name, double otherwise) const {
     const value* found = Find(name);
     if (found == nullptr) return otherwise;

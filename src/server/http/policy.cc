@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 
 namespace vivace::server {
@@ -72,8 +73,6 @@ bool AllIn(const std::array<bool, 256>& set, std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [&set](char c) { return set[static_cast<unsigned char>(c)]; });
 }
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 char LowerChar(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_members.h"
 #include "base/limits.h"
 #include "server/json/strict_json.h"
 
@@ -42,10 +43,7 @@ class MessageReader {
   }
 
   // Null counts as absent.
-  const json::value* Find(std::string_view name) const {
-    const json::value* value = message_.if_contains(name);
-    return value == nullptr || value->is_null() ? nullptr : value;
-  }
+  const json::value* Find(std::string_view name) const { return FindPresent(message_, name); }
 
   Status ReadRole() {
     const json::value* role = Find("role");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/json_members.h"
 #include "base/limits.h"
 #include "server/json/strict_json.h"
 #include "server/params/readers.h"
@@ -86,8 +87,7 @@ tl::unexpected<Error> ItemReader::Wrong(std::string_view member, std::string_vie
 }
 
 const json::value* ItemReader::Find(std::string_view member) const {
-  const json::value* value = object_->if_contains(member);
-  return value == nullptr || value->is_null() ? nullptr : value;
+  return FindPresent(*object_, member);
 }
 
 Result<std::string_view> ItemReader::String(std::string_view member) const {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_members.h"
 #include "base/limits.h"
 #include "server/json/strict_json.h"
 #include "server/params/known_members.h"
@@ -21,12 +22,6 @@ bool IsToolName(std::string_view name) {
   };
   return !name.empty() && name.size() <= limits::kMaxToolNameBytes &&
          std::all_of(name.begin(), name.end(), allowed);
-}
-
-// Null counts as absent.
-const json::value* Find(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  return value == nullptr || value->is_null() ? nullptr : value;
 }
 
 // How the client's protocol spells what chat has in a tool.
@@ -46,7 +41,7 @@ Status CheckParameters(const std::string& field, const json::value& parameters) 
   if (type != nullptr && (!type->is_string() || type->get_string() != "object")) {
     return WrongValue(field, "must be a schema of \"type\": \"object\"");
   }
-  const json::value* properties = Find(*schema, "properties");
+  const json::value* properties = FindPresent(*schema, "properties");
   if (properties != nullptr && !properties->is_object()) {
     return WrongType(field + ".properties", "an object", *properties);
   }
@@ -66,15 +61,15 @@ Status CheckFunction(const std::string& path, const ToolNames& spelling,
                                                   "differ",
                                                   std::string_view(name->get_string())));
   }
-  const json::value* about = Find(function, "description");
+  const json::value* about = FindPresent(function, "description");
   if (about != nullptr && !about->is_string()) {
     return WrongType(path + ".description", "a string", *about);
   }
-  const json::value* strict = Find(function, "strict");
+  const json::value* strict = FindPresent(function, "strict");
   if (strict != nullptr && !strict->is_bool()) {
     return WrongType(path + ".strict", "a boolean", *strict);
   }
-  const json::value* parameters = Find(function, "parameters");
+  const json::value* parameters = FindPresent(function, "parameters");
   if (parameters == nullptr) return {};
   return CheckParameters(path + std::string(spelling.parameters), *parameters);
 }
@@ -144,13 +139,9 @@ void DropNulls(json::array* tools) {
     json::value* parameters = function.if_contains("parameters");
     json::object* schema = parameters == nullptr ? nullptr : parameters->if_object();
     if (schema == nullptr) continue;
-    // Made anew: erasing moves all that is behind.
-    json::object said(schema->storage());
-    for (auto& [key, value] : *schema) {
-      const bool absent = value.is_null() && key != "const" && key != "default";
-      if (!absent) said.emplace(key, std::move(value));
-    }
-    *schema = std::move(said);
+    KeepMembers(schema, [](std::string_view name, const json::value& value) {
+      return !value.is_null() || name == "const" || name == "default";
+    });
   }
 }
 

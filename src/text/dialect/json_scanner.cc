@@ -1,15 +1,9 @@
 #include "text/dialect/json_scanner.h"
 
+#include "base/ascii.h"
 #include "base/limits.h"
 
 namespace vivace::dialect {
-namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-
-}  // namespace
-
 JsonScanner::Step JsonScanner::Take(char c) {
   switch (state_) {
     case State::kString:
@@ -74,7 +68,7 @@ JsonScanner::Step JsonScanner::Begin(char c) {
 
 JsonScanner::Step JsonScanner::TakeString(char c) {
   if (state_ == State::kHex) {
-    if (!IsHex(c)) return Step::kBad;
+    if (!IsHexDigit(c)) return Step::kBad;
     if (--hex_left_ == 0) state_ = State::kString;
     return Step::kMore;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/json_members.h"
 #include "base/limits.h"
 
 namespace vivace::dialect {
@@ -35,12 +36,6 @@ const json::value* Resolve(const json::value& root, std::string_view reference) 
   return root.find_pointer(reference.substr(1), error);
 }
 
-// What a schema says by a keyword; null: nothing, for null is as if it were left out.
-const json::value* Said(const json::object& schema, std::string_view keyword) {
-  const json::value* value = schema.if_contains(keyword);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
-
 unsigned KindsOf(const json::value& schema, const json::value& root, int depth);
 
 template <typename Kinds>
@@ -55,17 +50,17 @@ unsigned KindsOf(const json::value& schema, const json::value& root, int depth) 
   const json::object* object = schema.if_object();
   if (object == nullptr || depth > kMaxReferences) return kAnyKind;
   if (const json::value* value = object->if_contains("const")) return KindOf(*value);
-  if (const json::value* values = Said(*object, "enum")) return Union(*values, KindOf);
-  if (const json::value* type = Said(*object, "type")) {
+  if (const json::value* values = FindPresent(*object, "enum")) return Union(*values, KindOf);
+  if (const json::value* type = FindPresent(*object, "type")) {
     return type->is_array() ? Union(*type, KindNamed) : KindNamed(*type);
   }
-  const json::value* reference = Said(*object, "$ref");
+  const json::value* reference = FindPresent(*object, "$ref");
   if (reference != nullptr && reference->is_string()) {
     const json::value* target = Resolve(root, reference->get_string());
     return target == nullptr ? unsigned{kAnyKind} : KindsOf(*target, root, depth + 1);
   }
   for (const std::string_view name : {"anyOf", "oneOf"}) {
-    const json::value* list = Said(*object, name);
+    const json::value* list = FindPresent(*object, name);
     if (list == nullptr) continue;
     return Union(*list, [&](const json::value& item) { return KindsOf(item, root, depth + 1); });
   }
@@ -113,7 +108,8 @@ unsigned ArgumentKinds(const Tool* tool, std::string_view key) {
 bool HasListedValues(const Tool* tool, std::string_view key) {
   const json::value* member = FindMember(tool, key);
   const json::object* schema = member == nullptr ? nullptr : member->if_object();
-  return schema != nullptr && (Said(*schema, "enum") != nullptr || schema->contains("const"));
+  return schema != nullptr &&
+         (FindPresent(*schema, "enum") != nullptr || schema->contains("const"));
 }
 
 bool IsCallName(std::string_view name) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "text/jinja/unicode.h"
 
 namespace vivace::jinja {
@@ -30,7 +31,6 @@ std::string NormalizeNewlines(std::string_view source) {
   return out;
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsWordByte(char c) {
   return IsDigit(c) || c == '_' || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
          static_cast<uint8_t>(c) >= 0x80;
